@@ -1,9 +1,8 @@
-// Accounts at backends that want OAuth: how they are connected, which calls use them, and how their tokens are refreshed.
+// Accounts at backends that want OAuth: how they are connected, at which authorization server, and how they are disconnected.
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { asGatewayError } from '../../src/domain/errors/errors.ts';
-import { type ConnectionChange, SHARED } from '../../src/domain/instances/account-connection.ts';
+import { SHARED } from '../../src/domain/instances/account-connection.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { addressesIn } from '../../src/net/network-guard.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
@@ -11,78 +10,12 @@ import { oauthKey } from '../../src/persistence/oauth-rows.ts';
 import { UnknownState } from '../../src/vault/authorization-flow.ts';
 import { BackendFetchFailure } from '../../src/vault/backend-fetch.ts';
 import type { AccountTarget } from '../../src/vault/oauth-backends.ts';
-import { Vault, type VaultOptions } from '../../src/vault/vault.ts';
-import { type OAuthBackend, type OAuthBackendOptions, startOAuthBackend } from '../fixtures/oauth-backend.ts';
+import { Vault } from '../../src/vault/vault.ts';
+import { startOAuthBackend } from '../fixtures/oauth-backend.ts';
 import { startDocuments } from '../fixtures/oauth-documents.ts';
 import { suite } from '../helpers/suite.ts';
 import { startRawServer } from '../transports/raw-server.ts';
-
-const BASE = 'http://127.0.0.1:8080';
-const BINDING = 'a browser';
-
-interface World {
-  readonly backend: OAuthBackend;
-  readonly store: MemoryStore;
-  readonly target: AccountTarget;
-  /** A node: another vault on the same store. */
-  node(options?: Partial<VaultOptions>): Vault;
-}
-
-function withBackend(run: (world: World) => Promise<void>, options: OAuthBackendOptions = {}) {
-  return async () => {
-    const backend = await startOAuthBackend(options);
-    const store = new MemoryStore();
-    const target: AccountTarget = {
-      template: 'mail',
-      id: 'mail-1',
-      endpoint: backend.url,
-      auth: { who: 'user' },
-    };
-    try {
-      await run({
-        ...{ backend, store, target },
-        node: (more) =>
-          new Vault({
-            clock: systemClock,
-            changes$: new Subject(),
-            ...{ store: store.oauth, isDenied: addressesIn([]), address: { issuer: BASE, isPublic: false } },
-            ...more,
-          }),
-      });
-    } finally {
-      await backend.close();
-    }
-  };
-}
-
-/** As a browser: the URL at the authorization server, and the query of the callback to which it leads. */
-async function browse(url: string): Promise<URLSearchParams> {
-  const answer = await fetch(url, { redirect: 'manual' });
-  return new URL(answer.headers.get('location') ?? '').searchParams;
-}
-
-async function connect(vault: Vault, target: AccountTarget, owner: string, returnTo?: string) {
-  const url = await vault.begin(target, { owner, binding: BINDING, returnTo });
-  return vault.finish(await browse(url), BINDING);
-}
-
-/** Why an account is needed, by what the error says. */
-const WORDS: Readonly<Record<string, string>> = {
-  none: 'is not connected',
-  ended: 'is no longer connected',
-  scopes: 'may not do this yet',
-};
-
-async function codeOf(promise: string | Promise<unknown>): Promise<string> {
-  try {
-    await promise;
-    return 'none';
-  } catch (thrown) {
-    const { code, message } = asGatewayError(thrown);
-    const [why = ''] = Object.keys(WORDS).filter((key) => message.includes(WORDS[key] ?? ''));
-    return `${code} ${why}`.trim();
-  }
-}
+import { BASE, BINDING, browse, codeOf, connect, withBackend } from './connected-backend.ts';
 
 const vaults = suite('the vault');
 
@@ -193,34 +126,6 @@ vaults(
 );
 
 vaults(
-  'a node with another address renews the token with the client that got it',
-  withBackend(async ({ backend, target, node }) => {
-    await connect(node(), target, 'user-1');
-    const other = node({ address: { issuer: 'http://127.0.0.1:8081', isPublic: false } });
-    const tokens = other.tokens(target, 'user-1');
-    const before = await tokens.current();
-    backend.expireTokens();
-    assert.ok(await tokens.renewed(before));
-    assert.equal([backend.refreshes, backend.registrations], [1, 1]);
-    await connect(other, target, 'user-2');
-    assert.is(backend.registrations, 2);
-  }),
-);
-
-vaults(
-  'lists a connection whose server says that its token lives for millions of years',
-  withBackend(
-    async ({ target, node }) => {
-      const vault = node();
-      await connect(vault, target, SHARED);
-      const [connection] = await vault.list();
-      assert.ok(Date.parse(connection?.expiresAt ?? '') > Date.now());
-    },
-    { tokenSeconds: 1e14 },
-  ),
-);
-
-vaults(
   'takes a state once, from the browser that began',
   withBackend(async ({ target, node }) => {
     const vault = node();
@@ -257,154 +162,6 @@ vaults(
 );
 
 vaults(
-  '100 calls with an expired token on three nodes cause one refresh',
-  withBackend(async ({ backend, target, node }) => {
-    const nodes = [node(), node(), node()];
-    const [first] = nodes;
-    assert.ok(first);
-    await connect(first, target, SHARED);
-    const expired = await first.tokens(target, SHARED).current();
-    backend.expireTokens();
-    const all = Array.from({ length: 100 }, async (_, index) => {
-      const tokens = nodes[index % 3]?.tokens(target, SHARED);
-      assert.ok(tokens);
-      assert.ok(await tokens.renewed(expired));
-      return tokens.current();
-    });
-    const renewed = new Set(await Promise.all(all));
-    assert.is(renewed.size, 1);
-    assert.not(renewed.has(expired));
-    assert.equal([backend.refreshes, backend.refreshAttempts], [1, 1]);
-  }),
-);
-
-vaults(
-  'renews a token before it expires',
-  withBackend(async ({ backend, target, node }) => {
-    let nowMs = Date.now();
-    const vault = node({ clock: { ...systemClock, wall: () => nowMs } });
-    await connect(vault, target, 'user-1');
-    const tokens = vault.tokens(target, 'user-1');
-    const before = await tokens.current();
-    assert.is(tokens.current(), before, 'from memory, without a promise');
-    nowMs += 3_580_000;
-    assert.is.not(await tokens.current(), before);
-    assert.is(backend.refreshes, 1);
-  }),
-);
-
-vaults(
-  'a revoked grant is "connect again", without further attempts',
-  withBackend(async ({ backend, target, node }) => {
-    const changes: ConnectionChange[] = [];
-    const changes$ = new Subject<ConnectionChange>();
-    changes$.subscribe((change) => changes.push(change));
-    const vault = node({ changes$ });
-    await connect(vault, target, 'user-1');
-    const tokens = vault.tokens(target, 'user-1');
-    const token = await tokens.current();
-    backend.endGrants();
-    assert.is(await codeOf(tokens.renewed(token)), 'CONNECTION_REQUIRED ended');
-    for (let call = 0; call < 10; call += 1) await codeOf(tokens.current());
-    assert.is(backend.refreshAttempts, 1);
-    assert.equal(
-      changes.map(({ type }) => type),
-      ['connected', 'refresh-failed'],
-    );
-    const [connection] = await vault.list('user-1');
-    assert.equal(
-      [connection?.state, connection?.reason],
-      ['ended', 'its authorization server refuses (invalid_grant)'],
-    );
-    await connect(vault, target, 'user-1');
-    assert.is(await codeOf(tokens.current()), 'none');
-  }),
-);
-
-vaults(
-  'an authorization server that is down is asked again after a pause, and the connection stays',
-  withBackend(async ({ backend, target, node }) => {
-    let nowMs = 0;
-    const vault = node({ clock: { ...systemClock, now: () => nowMs } });
-    await connect(vault, target, 'user-1');
-    const tokens = vault.tokens(target, 'user-1');
-    const token = await tokens.current();
-    backend.isDown = true;
-    for (let call = 0; call < 5; call += 1)
-      assert.is(await codeOf(tokens.renewed(token)), 'BACKEND_UNAVAILABLE');
-    backend.isDown = false;
-    nowMs += 6_000;
-    assert.ok(await tokens.renewed(token));
-    assert.is(backend.refreshes, 1);
-  }),
-);
-
-vaults(
-  'the lease of a node that has died is taken by another one, once',
-  withBackend(async ({ backend, store, target, node }) => {
-    let nowMs = Date.now();
-    const vault = node({ clock: { ...systemClock, wall: () => nowMs } });
-    await connect(vault, target, 'user-1');
-    const token = await vault.tokens(target, 'user-1').current();
-    /** As a node that dies while it refreshes. */
-    const leave = async (tries: number) => {
-      const [row] = await store.oauth.list({ kind: 'connection' }, 1);
-      assert.ok(row);
-      const value = JSON.stringify({ ...JSON.parse(row.value), lease: { untilMs: nowMs + 30_000, tries } });
-      await store.oauth.replace({ ...row, value }, row.version);
-    };
-    await leave(1);
-    nowMs += 30_001;
-    const renewed = vault.tokens(target, 'user-1');
-    assert.ok(await renewed.renewed(token));
-    assert.is(backend.refreshes, 1);
-    await leave(2);
-    nowMs += 30_001;
-    const refused = await renewed.current();
-    assert.is(await codeOf(renewed.renewed(refused)), 'CONNECTION_REQUIRED ended');
-    assert.is(backend.refreshes, 1);
-  }),
-);
-
-vaults(
-  'the lease of a node that has ended is taken at once, that of one that may go on is not',
-  withBackend(async ({ backend, store, target, node }) => {
-    let looks = 0;
-    const hasEnded = (life: string) => {
-      assert.equal([life, backend.refreshes], ['two', 0]);
-      looks += 1;
-      return looks === 3;
-    };
-    const one = node({ lives: { life: () => 'one', hasEnded } });
-    await connect(one, target, 'user-1');
-    const token = await one.tokens(target, 'user-1').current();
-    backend.expireTokens();
-    // As it was left by a node that dies between its question and the answer.
-    const [row] = await store.oauth.list({ kind: 'connection' }, 1);
-    assert.ok(row);
-    const lease = { untilMs: Date.now() + 30_000, tries: 1, life: 'two' };
-    const value = JSON.stringify({ ...JSON.parse(row.value), lease });
-    await store.oauth.replace({ ...row, value }, row.version);
-    assert.ok(await one.tokens(target, 'user-1').renewed(token));
-    assert.equal([looks, backend.refreshes], [3, 1]);
-  }),
-);
-
-vaults(
-  'a token without refresh lives until a 401',
-  withBackend(
-    async ({ target, node }) => {
-      const vault = node();
-      await connect(vault, target, 'user-1');
-      const tokens = vault.tokens(target, 'user-1');
-      const token = await tokens.current();
-      assert.is(await codeOf(tokens.renewed(token)), 'CONNECTION_REQUIRED ended');
-    },
-    { hasRefreshTokens: false },
-  ),
-);
-
-vaults(
   'disconnecting deletes the tokens, and tells the authorization server',
   withBackend(async ({ backend, target, node }) => {
     const vault = node();
@@ -425,20 +182,6 @@ vaults(
     assert.equal(await vault.list(), []);
     assert.is(await codeOf(tokens.current()), 'CONNECTION_REQUIRED none');
     await revoked;
-  }),
-);
-
-vaults(
-  'asks for the scopes that a call was refused for, together with the granted ones',
-  withBackend(async ({ backend, target, node }) => {
-    const vault = node();
-    await connect(vault, target, 'user-1');
-    const tokens = vault.tokens(target, 'user-1');
-    await tokens.current();
-    const needs = asGatewayError(await tokens.missingScopes(['write']));
-    assert.is(await codeOf(Promise.reject(needs)), 'CONNECTION_REQUIRED scopes');
-    await connect(vault, target, 'user-1');
-    assert.equal(backend.asked?.scopes, ['read', 'write']);
   }),
 );
 
