@@ -3,7 +3,7 @@
 import { render } from 'preact';
 import { startAccount, watchOtherPages, watchRefusals } from './account.ts';
 import { App } from './app.tsx';
-import './parts/common.ts';
+import './parts/first-script.ts';
 import { preparePage } from './pages.ts';
 import { startRouter } from './router.ts';
 import { startStore } from './store.ts';

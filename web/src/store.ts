@@ -84,7 +84,8 @@ export const templates = computed<ReadonlyMap<string, readonly Instance[]>>(() =
 
 /** Requests and failures of the last minute, of an instance by its server id or of a template. */
 export function minuteOf(subject: { readonly server: string } | { readonly template: string }) {
-  // The sums change with each sample. A call, because the build removes a bare `samples.value`.
+  // What shows the sums depends on the samples, which it does not read. It is a call, because the build removes a property that
+  // is read and not used (`propertyReadSideEffects`).
   samples.valueOf();
   return 'server' in subject
     ? lastMinute.instances.of(subject.server)

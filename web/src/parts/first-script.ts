@@ -1,4 +1,4 @@
-// Parts that several pages use. They come with the first script, so that a page is one file more.
+// What the first script contains besides the start: parts that several pages use, so that a page is one file more.
 
 import './cell.tsx';
 import './copy.tsx';
