@@ -7,7 +7,7 @@ import { NEVER } from 'rxjs';
 import { CHANGES_ONLY } from '../spec/helpers/http/anonymous-auth.ts';
 import { Passwords } from '../src/auth/accounts/passwords.ts';
 import { composeAuth } from '../src/auth/auth.ts';
-import type { Credentials } from '../src/auth/authenticator.ts';
+import type { Credentials } from '../src/auth/credentials.ts';
 import { rowOfGrant } from '../src/auth/oauth/grant-rows.ts';
 import { GatewayAddress } from '../src/domain/accounts/resource.ts';
 import { systemClock } from '../src/domain/time/clock.ts';

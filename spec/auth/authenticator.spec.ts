@@ -2,7 +2,7 @@
 
 import { createHmac } from 'node:crypto';
 import * as assert from 'uvu/assert';
-import type { Credentials } from '../../src/auth/authenticator.ts';
+import type { Credentials } from '../../src/auth/credentials.ts';
 import type { RightsLists } from '../../src/domain/accounts/rights.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';

@@ -24,7 +24,9 @@ import { LoginThrottle } from './accounts/login-throttle.ts';
 import { Passwords } from './accounts/passwords.ts';
 import { Tokens } from './accounts/tokens.ts';
 import { AuditLog } from './audit/audit.ts';
-import { type AddressOf, Authenticator, type Credentials, type ForeignTokens } from './authenticator.ts';
+import { type AddressOf, Authenticator } from './authenticator.ts';
+import type { ForeignTokens } from './credential-verifier.ts';
+import type { Credentials } from './credentials.ts';
 import type { CompanyAccounts } from './issuers/company-accounts.ts';
 import { CALL_WINDOW_SECONDS, RateLimiter, type SharedCounter } from './limits/rate-limiter.ts';
 import { AccessTokens } from './oauth/access-tokens.ts';
@@ -35,6 +37,7 @@ import { GatewayProofs, type ProofRequest, type TokenProof } from './secrets/gat
 import type { OwnAddress } from './secrets/proof.ts';
 import type { Secrets } from './secrets/secrets.ts';
 import { SessionRevalidator } from './session-revalidator.ts';
+import { TokenEnds } from './token-ends.ts';
 
 type AuthSettings = 'authEnabled' | 'tokenLifetimeMs' | 'userHourlyLimit' | 'apiKeyHourlyLimit' | 'audit';
 
@@ -141,8 +144,20 @@ const UNKNOWN_ADDRESS: AddressOf = () => 'unknown';
 /** Composes authentication. `shared` counts requests for all gateways; without it each counts its own. */
 export function composeAuth(options: AuthOptions, shared?: SharedCounter): Auth {
   const { clock, authEnabled: isEnabled } = options;
-  const { accounts, audit, authenticator, company, keyUse, logins, oauth, proofs, revalidator, throttle } =
-    composeParts(options);
+  const parts = composeParts(options);
+  const {
+    accounts,
+    audit,
+    authenticator,
+    company,
+    keyUse,
+    logins,
+    oauth,
+    proofs,
+    revalidator,
+    throttle,
+    tokenEnds,
+  } = parts;
   const storeChanges = options.storeChanges$.subscribe(({ kind }) => {
     if (authenticator.onStoreChange(kind)) revalidator.storeChanged();
   });
@@ -169,8 +184,8 @@ export function composeAuth(options: AuthOptions, shared?: SharedCounter): Auth 
     watchSessions: (open) => {
       if (isEnabled) revalidator.watch(open);
     },
-    logout: (credentials) => authenticator.endToken(credentials),
-    endToken: (userId, token) => authenticator.endLoginToken(userId, token),
+    logout: (credentials) => tokenEnds.end(credentials),
+    endToken: (userId, token) => tokenEnds.endLoginToken(userId, token),
     close: async () => {
       storeChanges.unsubscribe();
       revalidator.close();
@@ -214,6 +229,14 @@ function composeParts(options: AuthOptions) {
     hasPasswordLogins,
     issuers: options.issuers,
   });
+  const tokenEnds = new TokenEnds({
+    accounts: store.accounts,
+    tokens,
+    clock,
+    oauth,
+    issuers: options.issuers,
+    onEnded: (userId) => authenticator.invalidate(`user:${userId}`),
+  });
   const accounts = new Accounts({
     store: store.accounts,
     passwords,
@@ -244,7 +267,19 @@ function composeParts(options: AuthOptions) {
     audit,
     log,
   });
-  return { accounts, audit, authenticator, company, keyUse, logins, oauth, proofs, revalidator, throttle };
+  return {
+    accounts,
+    audit,
+    authenticator,
+    company,
+    keyUse,
+    logins,
+    oauth,
+    proofs,
+    revalidator,
+    throttle,
+    tokenEnds,
+  };
 }
 
 /** The access tokens of MCP clients and their grants; undefined where there are none. */

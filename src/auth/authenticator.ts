@@ -1,19 +1,14 @@
-// Finds the principal of a request.
+// Finds the principal of a request, and keeps verified credentials.
 
 import { hash } from 'node:crypto';
-import { type EndedToken, isOfIssuer, type Principal } from '../domain/accounts/account.ts';
-import type { Grant } from '../domain/accounts/grant.ts';
+import type { Principal } from '../domain/accounts/account.ts';
 import { authenticationRequired, invalidCredentials, tokenExpired } from '../domain/errors/account-errors.ts';
 import { asGatewayError, GatewayError, hasCode } from '../domain/errors/errors.ts';
 import { databaseUnavailable } from '../domain/errors/gateway-errors.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { Repeated } from '../domain/memory/repeated.ts';
-import { type Clock, settlesWithin } from '../domain/time/clock.ts';
-import type { AccountStore } from '../persistence/store.ts';
-import { isFirstAdmin } from './accounts/accounts.ts';
-import { isSecretOf, type KeyUse, type ParsedKey, parseKey } from './accounts/api-keys.ts';
-import { KeyLookups, WRONG_KEY } from './accounts/key-lookups.ts';
-import type { Tokens } from './accounts/tokens.ts';
+import { settlesWithin } from '../domain/time/clock.ts';
+import { isKey, type KeyUse } from './accounts/api-keys.ts';
 import {
   CredentialCache,
   ENTRIES,
@@ -23,23 +18,14 @@ import {
   type StoreChange,
   type Verified,
 } from './credential-cache.ts';
-import { type AccessClaims, type AccessTokens, isAccessToken } from './oauth/access-tokens.ts';
-import type { Grants } from './oauth/grants.ts';
 import {
-  type AccountStatus,
-  accessPrincipal,
-  type HourlyLimits,
-  isActive,
-  keyPrincipal,
-  statusOf,
-  userPrincipal,
-} from './principals.ts';
+  CredentialVerifier,
+  type CredentialVerifierOptions,
+  type Identity,
+  keyExpired,
+} from './credential-verifier.ts';
+import { apiKeyIn, bearerOf, type Credentials } from './credentials.ts';
 
-/** The longest credential, in characters: tokens have about 400, API keys 63. */
-const MAX_CREDENTIAL_LENGTH = 4_096;
-/** The longest credential where other issuers are trusted, whose tokens may contain many groups. */
-const MAX_FOREIGN_LENGTH = 12 * 1_024;
-const SCHEME = 'bearer ';
 /** The longest wait of a known caller for a store that was silent before, in ms. */
 const SILENT_MS = 1_500;
 
@@ -52,58 +38,10 @@ interface Refused {
   readonly message: string;
 }
 
-/** Two headers as received. */
-export interface Credentials {
-  /** `Authorization`, the scheme included. */
-  readonly authorization?: string | undefined;
-  /** `X-API-Key`. */
-  readonly apiKey?: string | undefined;
-  /** The connection that they came by, if they may be repeated there. */
-  readonly connection?: object | undefined;
-}
-
-export interface Identity {
-  readonly principal: Principal;
-  /** The expiry, in ms since 1970; infinite for a key without expiry. */
-  readonly expiresAtMs: number;
-  /** The id of the key; set for an API key. */
-  readonly keyId?: string;
-  /** The id of the grant; set for an access token. */
-  readonly grantId?: string;
-  readonly status: AccountStatus;
-}
-
 type CachedIdentity = Verified & Identity;
 
-/** Tokens of other issuers: see issuers.ts. */
-export interface ForeignTokens {
-  has(token: string): boolean;
-  verify(token: string, isKnown: boolean): Promise<Identity>;
-  granted(claims: AccessClaims, grant: Grant): Principal | undefined;
-}
-
-interface OAuth {
-  readonly tokens: AccessTokens;
-  readonly grants: Grants;
-  /** Ends the sign-in of the browser that got this login token. */
-  endSignIn(tokenId: string): Promise<unknown>;
-}
-
-export interface AuthenticatorOptions {
-  readonly accounts: Pick<
-    AccountStore,
-    'findUsers' | 'findApiKeys' | 'apiKeyIds' | 'isTokenEnded' | 'endToken' | 'changeUser'
-  >;
-  readonly tokens: Tokens;
-  readonly limits: HourlyLimits;
-  readonly clock: Clock;
+export interface AuthenticatorOptions extends CredentialVerifierOptions {
   readonly keyUse: KeyUse;
-  /** False: tokens of password logins are valid for the first admin only. Default: true. */
-  readonly hasPasswordLogins?: boolean | undefined;
-  /** Undefined: no access token of an MCP client is valid. */
-  readonly oauth?: OAuth | undefined;
-  /** Undefined: no token of another issuer is valid. */
-  readonly issuers?: ForeignTokens | undefined;
   /** Called with the user of each verification. Must not throw. */
   readonly used?: ((userId: string) => void) | undefined;
   /** Called with each answer of the store; `isLate` when the accounts changed during the query. */
@@ -111,9 +49,9 @@ export interface AuthenticatorOptions {
 }
 
 /**
- * Verifies credentials of every kind. Verified credentials are cached by their SHA-256,
- * which is made once for each connection that repeats them, so that the hot path is a look-up. The cache decides how
- * long an entry is fresh. Source: ADR 16, 285.
+ * Finds principals by their credentials. Verified credentials are cached by their SHA-256, which is made once for each
+ * connection that repeats them, so that the hot path is a look-up. The cache decides how long an entry is fresh. Source:
+ * ADR 16, 285.
  */
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
@@ -122,7 +60,7 @@ export class Authenticator {
   readonly #digests = new Repeated(digestOf);
   /** Credentials that were refused, until an account changes. */
   readonly #refused = new LruMap<Refused>(ENTRIES);
-  readonly #lookups: KeyLookups;
+  readonly #verifier: CredentialVerifier;
   /** The queries under way, one per credential: all requests with it wait for the same query. */
   readonly #pending = new Map<string, Promise<Principal>>();
   /** Number of changes: an answer to a query that began before a change may be older than the change. */
@@ -132,7 +70,7 @@ export class Authenticator {
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
-    this.#lookups = new KeyLookups(options.accounts, options.clock.now);
+    this.#verifier = new CredentialVerifier(options);
   }
 
   /** Finds the principal of a request by its credentials; the errors are those of Auth.authenticate. */
@@ -152,47 +90,19 @@ export class Authenticator {
   /** A key was created on this node: it is valid at once. */
   keyCreated(id: string): void {
     this.#discardQueries();
-    this.#lookups.created(id);
+    this.#verifier.keyCreated(id);
   }
 
-  /** An account changed on this node: its credentials, and those of a user's keys, are verified again at their next use. */
+  /**
+   * An account changed on this node: all of its credentials, and those of a user's keys, are verified again at their next use.
+   * All, because different texts of a token decode to the same bytes in base64url.
+   */
   invalidate(principalId: string): void {
     this.#discardQueries();
     this.#ownEpoch += 1;
     for (const [digest, { principal }] of this.#cache.entries.entries())
       if (principal.id === principalId || `user:${principal.userId}` === principalId)
         this.#cache.entries.delete(digest);
-  }
-
-  /**
-   * See Auth.logout. When a user has ended too many tokens, an update of its `credentialsChangedAt` ends all
-   * of them: the list stays short, and no ended token becomes valid again.
-   */
-  async endToken({ authorization }: Credentials): Promise<void> {
-    const token = authorization === undefined ? undefined : this.#bearerOf(authorization);
-    if (token === undefined || isKey(token)) return;
-    const { tokens, oauth, issuers } = this.#options;
-    // Only its issuer can end such a token.
-    if (issuers?.has(token) === true) return;
-    if (oauth !== undefined && isAccessToken(token)) {
-      const { grantId, userId } = await oauth.tokens.read(token);
-      return oauth.grants.revoke(grantId, userId);
-    }
-    const { userId, id, expiresAtMs } = await tokens.read(token);
-    return this.endLoginToken(userId, { id, expiresAtMs });
-  }
-
-  /** Ends a login token of which only the id is known, as `endToken` does. */
-  async endLoginToken(userId: string, { id, expiresAtMs }: EndedToken): Promise<void> {
-    const { accounts, clock, oauth } = this.#options;
-    // First: if it fails, the caller can still log out again.
-    await oauth?.endSignIn(id);
-    if (!(await accounts.endToken(userId, { id, expiresAtMs }, clock.wall()))) {
-      const at = new Date(clock.wall()).toISOString();
-      await accounts.changeUser(userId, { credentialsChangedAt: at, updatedAt: at });
-    }
-    // All entries of the user, not only one: different texts of a token decode to the same bytes in base64url.
-    this.invalidate(`user:${userId}`);
   }
 
   /** True when earlier verifications became stale. */
@@ -267,7 +177,9 @@ export class Authenticator {
     const ownEpoch = this.#ownEpoch;
     const verifiedAtMs = this.#options.clock.now();
     try {
-      const identity = this.#rights.shared(await this.#identify(credential, before, address));
+      const identity = this.#rights.shared(
+        await this.#verifier.verify(credential, before !== undefined, address),
+      );
       // The accounts changed meanwhile: the next request verifies again. It uses this answer if it gets none,
       // unless the change was here.
       const isLate = epoch !== this.#epoch;
@@ -303,66 +215,6 @@ export class Authenticator {
     return this.#use(before);
   }
 
-  #identify(credential: string, before: CachedIdentity | undefined, address: string): Promise<Identity> {
-    const { issuers } = this.#options;
-    if (isKey(credential)) return this.#verifyKey(credential, before, address);
-    if (issuers?.has(credential) === true) return issuers.verify(credential, before !== undefined);
-    return isAccessToken(credential) ? this.#verifyAccessToken(credential) : this.#verifyToken(credential);
-  }
-
-  async #verifyToken(token: string): Promise<Identity> {
-    const { tokens, accounts, limits, hasPasswordLogins = true } = this.#options;
-    const { userId, id, credentialsAtMs, expiresAtMs, signedInBy } = await tokens.read(token);
-    const [user] = await accounts.findUsers([userId]);
-    const isCurrent = isActive(user) && Date.parse(user.credentialsChangedAt) === credentialsAtMs;
-    if (!isCurrent || (await accounts.isTokenEnded(userId, id)))
-      throw invalidCredentials('The token is no longer valid; log in again');
-    if (!hasPasswordLogins && signedInBy === 'password' && !isFirstAdmin(user))
-      throw invalidCredentials(
-        'The token is of a login with a password, which this gateway no longer accepts',
-      );
-    const principal = userPrincipal(user, limits);
-    return { principal, expiresAtMs, status: statusOf(user) };
-  }
-
-  async #verifyAccessToken(token: string): Promise<Identity> {
-    const { oauth, accounts, limits, issuers } = this.#options;
-    if (oauth === undefined) throw invalidCredentials();
-    const claims = await oauth.tokens.read(token);
-    const [[grant], [user]] = await Promise.all([
-      oauth.grants.find([claims.grantId]),
-      isOfIssuer(claims.userId) ? [] : accounts.findUsers([claims.userId]),
-    ]);
-    const isTheirs = grant?.userId === claims.userId && grant.clientId === claims.clientId;
-    if (grant === undefined || !isTheirs) throw invalidCredentials(GRANT_OVER);
-    const principal = isActive(user)
-      ? accessPrincipal(claims, grant, user, limits)
-      : issuers?.granted(claims, grant);
-    if (principal === undefined) throw invalidCredentials(GRANT_OVER);
-    const status = statusOf(user, undefined, grant);
-    return { principal, expiresAtMs: claims.expiresAtMs, grantId: grant.id, status };
-  }
-
-  /** A key that was verified before does not wait behind unknown ones. */
-  async #verifyKey(text: string, before: CachedIdentity | undefined, address: string): Promise<Identity> {
-    const parts = parseKey(text);
-    if (parts === undefined) throw invalidCredentials(WRONG_KEY);
-    const verification = () => this.#identityOf(parts);
-    return before === undefined ? this.#lookups.verify(parts.id, address, verification) : verification();
-  }
-
-  async #identityOf({ id, secret }: ParsedKey): Promise<Identity> {
-    const { accounts } = this.#options;
-    const [key] = await accounts.findApiKeys([id]);
-    if (key === undefined || !isSecretOf(secret, key.secretHash)) throw invalidCredentials(WRONG_KEY);
-    const [owner] = key.ownerId === undefined ? [] : await accounts.findUsers([key.ownerId]);
-    const status = statusOf(owner, key);
-    if (status.endsAtMs <= this.#options.clock.wall()) throw keyExpired();
-    if (key.ownerId !== undefined && !isActive(owner)) throw invalidCredentials(WRONG_KEY);
-    const principal = keyPrincipal(key, owner, this.#options.limits);
-    return { principal, expiresAtMs: status.endsAtMs, keyId: key.id, status };
-  }
-
   /** Later requests do not use pending answers, which may be older than the change. */
   #discardQueries(): void {
     this.#epoch += 1;
@@ -370,10 +222,7 @@ export class Authenticator {
   }
 
   #bearerOf(authorization: string): string {
-    return bearerOf(
-      authorization,
-      this.#options.issuers === undefined ? MAX_CREDENTIAL_LENGTH : MAX_FOREIGN_LENGTH,
-    );
+    return bearerOf(authorization, this.#options.issuers);
   }
 
   #use({ principal, keyId, grantId }: CachedIdentity): Principal {
@@ -385,31 +234,4 @@ export class Authenticator {
 
 function digestOf(credential: string): string {
   return hash('sha256', credential, 'base64');
-}
-
-const GRANT_OVER = 'The token is no longer valid; sign in again';
-
-function bearerOf(authorization: string, longest: number): string {
-  if (authorization.length > longest) throw invalidCredentials();
-  // RFC 7235: the scheme is case-insensitive. No regular expression: it would cost as much as the rest of this path.
-  const isBearer = authorization.slice(0, SCHEME.length).toLowerCase() === SCHEME;
-  const credential = isBearer ? authorization.slice(SCHEME.length).trim() : '';
-  if (credential === '')
-    throw invalidCredentials('The Authorization header must be "Bearer <token>" or "Bearer <key>"');
-  return credential;
-}
-
-function apiKeyIn(apiKey: string): string {
-  const key = apiKey.length > MAX_CREDENTIAL_LENGTH ? '' : apiKey.trim();
-  if (!isKey(key)) throw invalidCredentials(WRONG_KEY);
-  return key;
-}
-
-/** True for an API key; tokens contain dots and never start like this. */
-function isKey(credential: string): boolean {
-  return credential.startsWith('sd_');
-}
-
-function keyExpired(): Error {
-  return invalidCredentials('The API key has expired');
 }

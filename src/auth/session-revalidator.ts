@@ -9,7 +9,7 @@ import { LruMap } from '../domain/memory/lru-map.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { idsBehind } from './accounts/accounts.ts';
-import type { Identity } from './authenticator.ts';
+import type { Identity } from './credential-verifier.ts';
 import { type Grants, usersOf } from './oauth/grants.ts';
 import { type AccountStatus, isActive, statusOf } from './principals.ts';
 

@@ -3,7 +3,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Middleware, Next, ParameterizedContext } from 'koa';
-import type { Credentials } from '../auth/authenticator.ts';
+import type { Credentials } from '../auth/credentials.ts';
 import type { RateLimiter } from '../auth/limits/rate-limiter.ts';
 import type { Principal } from '../domain/accounts/account.ts';
 import type { ToolRights } from '../domain/accounts/rights.ts';

@@ -47,6 +47,8 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/auth/auth.ts',
   'src/auth/oauth/access-tokens.ts',
   'src/auth/authenticator.ts',
+  'src/auth/credential-verifier.ts',
+  'src/auth/token-ends.ts',
   'src/auth/accounts/first-admin.ts',
   'src/auth/limits/rate-limiter.ts',
   'src/auth/session-revalidator.ts',

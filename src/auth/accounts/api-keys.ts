@@ -22,6 +22,11 @@ export interface ParsedKey {
   readonly secret: string;
 }
 
+/** True for an API key; tokens contain dots and never start like this. */
+export function isKey(credential: string): boolean {
+  return credential.startsWith('sd_');
+}
+
 /** Undefined for text of another format. */
 export function parseKey(key: string): ParsedKey | undefined {
   const [, id, secret] = PATTERN.exec(key) ?? [];

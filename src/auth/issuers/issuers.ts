@@ -22,7 +22,7 @@ import { GatewayError } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { cutText } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { ForeignTokens, Identity } from '../authenticator.ts';
+import type { ForeignTokens, Identity } from '../credential-verifier.ts';
 import { type AccessClaims, isScope } from '../oauth/access-tokens.ts';
 import { type HourlyLimits, issuedPrincipal, scopesOfRole } from '../principals.ts';
 import { claimOf, groupsIn, roleForGroups } from './claims.ts';

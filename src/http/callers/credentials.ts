@@ -1,7 +1,7 @@
 // The credentials of a request, from its headers or the session cookie of the console.
 
 import type { IncomingMessage } from 'node:http';
-import type { Credentials } from '../../auth/authenticator.ts';
+import type { Credentials } from '../../auth/credentials.ts';
 
 /** The part of a request that a check of credentials reads. */
 export interface CredentialedRequest {

@@ -1,0 +1,67 @@
+// Ends tokens before they expire: a logout, or the end of the sign-in of a browser.
+
+import type { EndedToken } from '../domain/accounts/account.ts';
+import type { Clock } from '../domain/time/clock.ts';
+import type { AccountStore } from '../persistence/store.ts';
+import { isKey } from './accounts/api-keys.ts';
+import type { Tokens } from './accounts/tokens.ts';
+import type { ForeignTokens } from './credential-verifier.ts';
+import { bearerOf, type Credentials } from './credentials.ts';
+import { type AccessTokens, isAccessToken } from './oauth/access-tokens.ts';
+import type { Grants } from './oauth/grants.ts';
+
+export interface TokenEndsOptions {
+  readonly accounts: Pick<AccountStore, 'endToken' | 'changeUser'>;
+  readonly tokens: Tokens;
+  readonly clock: Clock;
+  readonly oauth?:
+    | {
+        readonly tokens: AccessTokens;
+        readonly grants: Pick<Grants, 'revoke'>;
+        /** Ends the sign-in of the browser that got this login token. */
+        endSignIn(tokenId: string): Promise<unknown>;
+      }
+    | undefined;
+  readonly issuers?: ForeignTokens | undefined;
+  /** Called with the user whose login token has ended. */
+  readonly onEnded: (userId: string) => void;
+}
+
+/** Ends tokens of logins, and the grants of access tokens. */
+export class TokenEnds {
+  readonly #options: TokenEndsOptions;
+
+  constructor(options: TokenEndsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * See Auth.logout. When a user has ended too many tokens, an update of its `credentialsChangedAt` ends all
+   * of them: the list stays short, and no ended token becomes valid again.
+   */
+  async end({ authorization }: Credentials): Promise<void> {
+    const token = authorization === undefined ? undefined : bearerOf(authorization, this.#options.issuers);
+    if (token === undefined || isKey(token)) return;
+    const { tokens, oauth, issuers } = this.#options;
+    // Only its issuer can end such a token.
+    if (issuers?.has(token) === true) return;
+    if (oauth !== undefined && isAccessToken(token)) {
+      const { grantId, userId } = await oauth.tokens.read(token);
+      return oauth.grants.revoke(grantId, userId);
+    }
+    const { userId, id, expiresAtMs } = await tokens.read(token);
+    return this.endLoginToken(userId, { id, expiresAtMs });
+  }
+
+  /** Ends a login token of which only the id is known, as `end` does. */
+  async endLoginToken(userId: string, { id, expiresAtMs }: EndedToken): Promise<void> {
+    const { accounts, clock, oauth, onEnded } = this.#options;
+    // First: if it fails, the caller can still log out again.
+    await oauth?.endSignIn(id);
+    if (!(await accounts.endToken(userId, { id, expiresAtMs }, clock.wall()))) {
+      const at = new Date(clock.wall()).toISOString();
+      await accounts.changeUser(userId, { credentialsChangedAt: at, updatedAt: at });
+    }
+    onEnded(userId);
+  }
+}
