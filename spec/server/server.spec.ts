@@ -44,6 +44,18 @@ test('serves both surfaces, with the version of the package as build', async () 
   assert.is((await fetch(`${urls[0]}/readyz`)).status, 200);
 });
 
+test('lists itself as the only node', async () => {
+  const { urls } = await start({ 'node-id': 'a' });
+  const { nodes } = fields(await (await fetch(`${urls[0]}/gateway/nodes`)).json());
+  const listed = (nodes as Record<string, unknown>[]).map((node) => [
+    node.id,
+    node.address,
+    node.state,
+    node.draining,
+  ]);
+  assert.equal(listed, [['a', null, 'live', false]]);
+});
+
 test('gives templates the defaults of the configuration', async () => {
   const { gateway } = await start({ strategy: 'random', 'call-timeout': '1.5' });
   assert.equal([gateway.policy.strategy, gateway.policy.callTimeoutMs], ['random', 1500]);

@@ -8,7 +8,6 @@ import type { ForwardingPeers } from '../cluster/channel/peers.ts';
 import { type ChannelKeys, channelKeys } from '../cluster/channel/trust/channel-keys.ts';
 import type { PeerCertificates } from '../cluster/channel/trust/peer-certificates.ts';
 import { deploymentSalt } from '../cluster/deployment-key.ts';
-import { loneNode } from '../cluster/lone-node.ts';
 import type { NodeTable } from '../cluster/node-table/node-table.ts';
 import type { ReachableLife } from '../cluster/reachable-life.ts';
 import type { ServeQuestion } from '../cluster/sharing/share-with-peers.ts';
@@ -134,7 +133,9 @@ export class OtherNodes {
       ...gateway.internals.activity(),
       isDraining: gateway.internals.readiness.isLeaving,
     });
-    this.#alone = loneNode({ id: nodeId, life, version: VERSION }, systemClock, report);
+    const since = new Date(systemClock.wall()).toISOString();
+    const own = { id: nodeId, life, version: VERSION, address: undefined, since, state: 'live' } as const;
+    this.#alone = () => [{ ...own, ...report() }];
     if (!exist) return;
     const { openPeerChannel } = await import('./peer-channel.ts');
     this.#channel = await openPeerChannel({

@@ -2,7 +2,6 @@
 // over. The rules alone: spec/cluster/rules. Real gateways: spec/system/nodes/members.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { loneNode } from '../../../src/cluster/lone-node.ts';
 import { foreignNodes, otherDatabases, otherVersions } from '../../../src/domain/nodes/nodes.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -428,9 +427,4 @@ test('a node that has stood still goes on with the same database, whatever it an
   assert.equal([...otherDatabases(a.list()), ...otherDatabases(b.list())], []);
 });
 
-test('a gateway without others lists itself', () => {
-  const list = loneNode({ id: 'a', life: 'life-a--', version: '1' }, simulatedClock, () => joined.doing);
-  const [own] = list();
-  assert.equal([own?.id, own?.address, own?.state], ['a', undefined, 'live']);
-});
 test.run();

@@ -35,11 +35,11 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/actors/sessions/client-sessions.ts',
   'src/actors/sessions/session-keeper.ts',
   'src/actors/instances/instance-ref.ts',
-  'src/cluster/lone-node.ts',
   'src/cluster/node-table/node-rules.ts',
   'src/cluster/node-table/node-table.ts',
   'src/http/routes/health.ts',
   'src/metrics/samples.ts',
+  'src/server/other-nodes.ts',
   'src/tracing/spans.ts',
   // Stored times of the registry, of accounts and of the audit log, and the comparison of clocks.
   'src/auth/accounts/accounts.ts',
