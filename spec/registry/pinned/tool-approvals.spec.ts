@@ -36,7 +36,7 @@ test('10,000 tools of a pinned template are noted and approved in several turns'
   const trust = approvals.trustOf('t');
   const digests = await trust?.digestsOf(TOOLS);
   assert.ok(trust !== undefined && digests !== undefined);
-  const turns = await turnsOf(() => trust.listed(digests, true));
+  const turns = await turnsOf(() => trust.listed(digests, 'all'));
   assert.ok(turns >= 4, `${turns} turns`);
   await until(() => approved.all >= TOOLS.length);
   assert.ok(approved.fullest <= TOOLS.length / 4, `${approved.fullest} in one turn`);

@@ -202,7 +202,7 @@ export class ToolCache {
     const listed = await this.#load();
     const trust = this.#rules.trust();
     const digests = await trust?.digestsOf(listed);
-    if (digests !== undefined) await trust?.listed(digests, true);
+    if (digests !== undefined) await trust?.listed(digests, 'all');
     const tools = listed.map(keptOf);
     return { tools, bytes: keptBytes(tools), digests };
   }

@@ -34,8 +34,8 @@ export interface ToolTrust {
   isApproved(tool: string, digests: ToolDigests, view?: string): boolean;
   /** Resolves with true when the template and all its views use each of the definitions. */
   areUsedEverywhere(digests: ListedDigests): Promise<boolean>;
-  /** Records that an instance has listed these tools. `isComplete`: the instance has no others. */
-  listed(digests: ListedDigests, isComplete: boolean): Promise<void>;
+  /** Records that an instance has listed these tools. `all`: the instance has no others. */
+  listed(digests: ListedDigests, extent: 'all' | 'some'): Promise<void>;
 }
 
 /** The trust of a template; undefined when every definition is trusted. Called for each call of a tool. */
@@ -62,7 +62,7 @@ export async function withTrustedTools(
   const listed = toolsIn(await readPage('tools', event.result, scheduler));
   const digests = await trust.digestsOf(listed.filter(isNamed));
   if (await trust.areUsedEverywhere(digests)) return { trusted: sourced };
-  await trust.listed(digests, false);
+  await trust.listed(digests, 'some');
   const definitions = new Map<string, ToolDigests>();
   const withheld = new Set<unknown>();
   await scheduler.each(

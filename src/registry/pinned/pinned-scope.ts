@@ -90,16 +90,17 @@ export class PinnedScope {
   }
 
   /**
-   * Notes the definitions that are not approved, in several turns; true when a tool waits since now. `isComplete`: true when all
-   * tools are listed, so that a first list can be approved.
+   * Notes the definitions that are not approved, in several turns; true when a tool waits since now. `all`: no tool is missing,
+   * so that a first list can be approved.
    */
-  async listed(tools: readonly ListedTool[], isComplete: boolean): Promise<boolean> {
+  async listed(tools: readonly ListedTool[], extent: 'all' | 'some'): Promise<boolean> {
     let isNew = false;
     const note = (tool: ListedTool): void => {
       isNew = this.#note(tool) || isNew;
     };
     await eachInGroups(tools, note, this.#deps.scheduler);
-    if (isComplete && this.isFirst && !this.isGathering && this.#waiting.size > 0) this.#deps.onFirst(this);
+    if (extent === 'all' && this.isFirst && !this.isGathering && this.#waiting.size > 0)
+      this.#deps.onFirst(this);
     return isNew;
   }
 

@@ -215,7 +215,7 @@ export class ToolApprovals {
       if (!scope.has(listed.tool, listed.digest)) waiting.set(item, scope.waitingOf(listed.tool));
     };
     await eachInGroups(chosen, look, this.#deps.scheduler);
-    await scope.listed(tools, true);
+    await scope.listed(tools, 'all');
     return waiting;
   };
 
@@ -404,12 +404,12 @@ class TemplateTrust implements ToolTrust {
     return areUsed;
   }
 
-  async listed(digests: ListedDigests, isComplete: boolean): Promise<void> {
+  async listed(digests: ListedDigests, extent: 'all' | 'some'): Promise<void> {
     const { template, own, views, hints, onWaiting, scheduler } = this.#components;
     const asListed = [...digests].map(([tool, { own: digest }]) => {
       return { tool: tool.name, digest, definition: tool as JsonObject };
     });
-    let isNew = (await own?.listed(asListed, isComplete)) ?? false;
+    let isNew = (await own?.listed(asListed, extent)) ?? false;
     const shown = new Map<JsonObject, string>();
     if (views.length > 0)
       await scheduler.each(digests, ([tool, { shown: digest }]) => {
@@ -421,8 +421,8 @@ class TemplateTrust implements ToolTrust {
       const chosen = choices.chosen('tools', template, items).map(({ own: name, listed }) => {
         return { tool: itemKey(template, name), digest: shown.get(listed) ?? '', definition: listed };
       });
-      // The list does not count as complete: a view is listed with all of its templates.
-      isNew = (await scope.listed(chosen, false)) || isNew;
+      // A view is listed with all of its templates.
+      isNew = (await scope.listed(chosen, 'some')) || isNew;
     }
     if (isNew) onWaiting();
   }
