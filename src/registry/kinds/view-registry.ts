@@ -33,7 +33,7 @@ export interface ViewRegistryDeps {
   readonly emit: (event: GatewayEvent) => void;
   readonly fleet: { has(template: string): boolean };
   /** The approved tools of pinned views. Default: none is pinned. */
-  readonly approvals?: Pick<ToolApprovals, 'setView' | 'begin'> | undefined;
+  readonly approvals?: Pick<ToolApprovals, 'setView' | 'forget'> | undefined;
 }
 
 /** The condition under which a view may be changed. */
@@ -186,7 +186,7 @@ export class ViewRegistry {
   async #settle(before: ViewDefinition | undefined, after: ViewDefinition | undefined): Promise<void> {
     const id = after?.id ?? before?.id ?? '';
     if ((before?.approve === 'pinned') === (after?.approve === 'pinned')) return;
-    this.#steps.advance(await restOfChange(this.#deps.approvals?.begin(id)));
+    this.#steps.advance(await restOfChange(this.#deps.approvals?.forget(id)));
   }
 
   #set(view: StoredView): void {

@@ -68,7 +68,7 @@ export function digestOf(tool: JsonObject): string {
 /** One pinned template or view, which ToolApprovals makes when it is pinned. */
 export class PinnedScope {
   readonly id: string;
-  readonly #isView: boolean;
+  readonly #kind: 'template' | 'view';
   readonly #deps: PinnedScopeDeps;
   /** The approved digests by tool; undefined before they were read from the store. */
   #approved: Map<string, readonly string[]> | undefined;
@@ -76,11 +76,11 @@ export class PinnedScope {
   readonly #waiting = new Map<string, Map<string, WaitingDefinition>>();
   #units = 0;
   /** True while more tools are about to be listed. */
-  isGathering = false;
+  #isGathering = false;
 
-  constructor(id: string, isView: boolean, deps: PinnedScopeDeps) {
+  constructor(id: string, kind: 'template' | 'view', deps: PinnedScopeDeps) {
     this.id = id;
-    this.#isView = isView;
+    this.#kind = kind;
     this.#deps = deps;
   }
 
@@ -99,9 +99,19 @@ export class PinnedScope {
       isNew = this.#note(tool) || isNew;
     };
     await eachInGroups(tools, note, this.#deps.scheduler);
-    if (extent === 'all' && this.isFirst && !this.isGathering && this.#waiting.size > 0)
+    if (extent === 'all' && this.isFirst && !this.#isGathering && this.#waiting.size > 0)
       this.#deps.onFirst(this);
     return isNew;
+  }
+
+  /** Runs `list`, which lists the tools of several instances or templates: none of these lists is the first one by itself. */
+  async gather(list: () => Promise<unknown>): Promise<void> {
+    this.#isGathering = true;
+    try {
+      await list();
+    } finally {
+      this.#isGathering = false;
+    }
   }
 
   /** The definitions that wait. */
@@ -187,7 +197,8 @@ export class PinnedScope {
 
   /** The fields that name the tool in an event. */
   eventOf(tool: string) {
-    const named = this.#isView ? { ...splitItemKey(tool), view: this.id } : { template: this.id, tool };
+    const named =
+      this.#kind === 'view' ? { ...splitItemKey(tool), view: this.id } : { template: this.id, tool };
     return { atMs: this.#deps.clock.wall(), ...named };
   }
 

@@ -70,7 +70,7 @@ export class ToolApprovals {
   /** Pins or releases a template. Until `read`, or `settle`, no definition of a newly pinned one is trusted. */
   setPinned(template: string, isPinned: boolean): void {
     if (isPinned === this.#templates.has(template)) return;
-    if (isPinned) this.#templates.set(template, this.#newScope(template, false));
+    if (isPinned) this.#templates.set(template, this.#newScope(template, 'template'));
     else this.#templates.delete(template);
     this.#trusts.delete(template);
     this.#deps.onChanged(template);
@@ -83,7 +83,7 @@ export class ToolApprovals {
       this.#setPinnedView(id, undefined);
       return;
     }
-    const scope = before?.scope ?? this.#newScope(id, true);
+    const scope = before?.scope ?? this.#newScope(id, 'view');
     this.#setPinnedView(id, { scope, choices: new CompiledView(definition) });
     void this.#takenOf(id, scope.waiting(), (waiting) => {
       if (this.#views.get(id)?.scope === scope) scope.dropWaiting(waiting.tool);
@@ -131,16 +131,16 @@ export class ToolApprovals {
   ): Promise<number | undefined> {
     const isPinned = this.#templates.has(template);
     if (isPinned === wasPinned) return undefined;
-    const revision = await this.begin(template);
+    const revision = await this.forget(template);
     if (!isPinned) return revision;
     return this.approveFirst(template, () => Promise.all(instances.map(({ tools }) => tools?.lookUp())));
   }
 
   /**
-   * Drops the approvals of a template or view that was pinned or released here, also those of an earlier one with this name.
+   * Forgets the approvals of a template or view that was pinned or released here, also those of an earlier one with this name.
    * Resolves with the revision of the change. DATABASE_UNAVAILABLE.
    */
-  async begin(id: string): Promise<number | undefined> {
+  async forget(id: string): Promise<number | undefined> {
     const others = [...(this.#stored ?? [])].filter(([scope]) => scope !== id);
     this.#stored = this.#stored && new Map(others);
     const revision = await this.#deps.store.deleteOf(id);
@@ -161,12 +161,7 @@ export class ToolApprovals {
   async approveFirst(id: string, list: () => Promise<unknown>): Promise<number | undefined> {
     const scope = this.#of(id);
     if (scope?.isFirst !== true) return undefined;
-    scope.isGathering = true;
-    try {
-      await list();
-    } finally {
-      scope.isGathering = false;
-    }
+    await scope.gather(list);
     const revision = await this.#save(scope);
     if (this.#views.has(id)) this.viewChanged$.next(id);
     return revision;
@@ -262,8 +257,8 @@ export class ToolApprovals {
     return this.#templates.get(id) ?? this.#views.get(id)?.scope;
   }
 
-  #newScope(id: string, isView: boolean): PinnedScope {
-    const scope = new PinnedScope(id, isView, {
+  #newScope(id: string, kind: 'template' | 'view'): PinnedScope {
+    const scope = new PinnedScope(id, kind, {
       ...this.#deps,
       // The next list tries again when the store fails.
       onFirst: (first) => void this.#save(first).catch(() => undefined),
