@@ -99,14 +99,14 @@ export class LeaseRunner {
         .stop(program)
         .then(() => rules.operate(store.release(lease), answer, () => answer(false)));
     } else if (action.type === 'start') this.#start(program, action.start);
-    else if (action.type === 'stopProgram') void this.#end(program, false);
-    else if (action.type === 'killProgram') void this.#end(program, true);
+    else if (action.type === 'stopProgram') void this.#end(program, 'stop');
+    else if (action.type === 'killProgram') void this.#end(program, 'kill');
     else action satisfies never;
   }
 
   /** SIGKILL for all. */
   killAll(): void {
-    for (const { program } of this.#options.programs.list()) void this.#end(program, true);
+    for (const { program } of this.#options.programs.list()) void this.#end(program, 'kill');
   }
 
   /** Tells the gateway where its programs run now. */
@@ -138,9 +138,9 @@ export class LeaseRunner {
     });
   }
 
-  async #end(program: string, isAtOnce: boolean): Promise<void> {
+  async #end(program: string, how: 'stop' | 'kill'): Promise<void> {
     const { programs, rules } = this.#options;
-    await (isAtOnce ? programs.kill(program) : programs.stop(program));
+    await programs[how](program);
     rules.handle({ type: 'programGone', program, start: this.#startOf(program), isRefused: false });
   }
 
