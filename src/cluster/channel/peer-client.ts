@@ -129,8 +129,7 @@ export class PeerClient {
     const isFull = isStream ? this.#openStreams >= MAX_STREAMS : this.calls >= MAX_CALLS;
     this.#exchanges.add(exchange);
     if (isStream) this.#openStreams += 1;
-    if (isFull)
-      queueMicrotask(() => exchange.fail(this.#unavailable('it has too many requests from this node')));
+    if (isFull) queueMicrotask(() => this.#fail(exchange, 'it has too many requests from this node'));
     else this.#begin(exchange);
     return exchange;
   }
@@ -146,15 +145,14 @@ export class PeerClient {
     for (const exchange of this.#exchanges.values()) {
       if (!exchange.isSent) exchange.notHolder();
       else if (exchange.retract()) exchange.notHolder(sinceMs);
-      else if (exchange.request.isStream) exchange.fail(this.#unavailable('it has left', true));
+      else if (exchange.request.isStream) this.#fail(exchange, 'it has left');
     }
     if (this.#exchanges.size === 0) this.close();
   }
 
   /** Fails every request under way. */
   close(): void {
-    for (const exchange of this.#exchanges.values())
-      exchange.fail(this.#unavailable('it has left', exchange.isSent));
+    for (const exchange of this.#exchanges.values()) this.#fail(exchange, 'it has left');
     this.#stopPings?.();
     this.#multiplexedAgainAtMs = Number.POSITIVE_INFINITY;
     this.#multiplexed?.destroy();
@@ -178,11 +176,11 @@ export class PeerClient {
       return;
     }
     if (isSilent && exchange.request.hop === 'instance') {
-      queueMicrotask(() => exchange.fail(this.#unavailable('it does not answer')));
+      queueMicrotask(() => this.#fail(exchange, 'it does not answer'));
       return;
     }
     if (isSilent && this.#waiting.size >= MAX_WAITING) {
-      queueMicrotask(() => exchange.fail(this.#unavailable('too many requests wait for it')));
+      queueMicrotask(() => this.#fail(exchange, 'too many requests wait for it'));
       return;
     }
     this.#waiting.add(exchange);
@@ -264,7 +262,7 @@ export class PeerClient {
     }
     const isUnknown = reason === PEER_REFUSAL.unknownSender;
     if ((reason !== PEER_REFUSAL.expired && !isUnknown) || exchange.isResent) {
-      exchange.fail(this.#unavailable(`it refuses this node (${reason})`));
+      this.#fail(exchange, `it refuses this node (${reason})`);
       return;
     }
     exchange.isResent = true;
@@ -287,7 +285,7 @@ export class PeerClient {
   #lost(exchange: PeerExchange, error: Error): void {
     const wasSent = exchange.isSent;
     if (wasSent && !exchange.retract()) {
-      exchange.fail(this.#unavailable(error.message, true));
+      this.#fail(exchange, error.message);
       return;
     }
     const nowMs = this.#options.clock.now();
@@ -322,7 +320,7 @@ export class PeerClient {
     if (!hasSlept) this.#multiplexed?.probe(nowMs);
     for (const exchange of this.#exchanges.values())
       if (nowMs >= Math.max(this.#givesUpAtMs(exchange), this.#givesUpFromMs))
-        exchange.fail(this.#unavailable('it does not answer', exchange.isSent));
+        this.#fail(exchange, 'it does not answer');
     if (this.#ping === undefined && this.#exchanges.size > 0) this.#sendPing();
   }
 
@@ -365,8 +363,8 @@ export class PeerClient {
     );
   }
 
-  #unavailable(reason: string, isSent = false) {
-    return nodeUnavailable(this.#peer.node, reason, isSent ? 'unknown' : 'no');
+  #fail(exchange: PeerExchange, reason: string): void {
+    exchange.fail(nodeUnavailable(this.#peer.node, reason, exchange.isSent ? 'unknown' : 'no'));
   }
 }
 
