@@ -348,7 +348,7 @@ test('an answer that waits for the other node goes on as soon as it reads, witho
   let sent = 0;
   do {
     sent += 1;
-    writer.part(sent, Buffer.alloc(PART_BYTES), true);
+    writer.part(MESSAGE.last, sent, Buffer.alloc(PART_BYTES));
     await turn();
   } while (writer.waitingBytes(sent) === 0); // the system buffers some of them
   far.on('data', (bytes) => reader.push(bytes));

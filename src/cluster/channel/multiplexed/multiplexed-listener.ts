@@ -166,12 +166,12 @@ class MultiplexedAnswer implements ExchangeAnswer {
   }
 
   write(frame: Buffer): void {
-    if (!this.isOver) this.#writer.part(this.#number, frame, false);
+    if (!this.isOver) this.#writer.part(MESSAGE.part, this.#number, frame);
   }
 
   end(frame: Buffer = NOTHING): void {
     if (this.isOver) return;
-    this.#writer.part(this.#number, frame, true);
+    this.#writer.part(MESSAGE.last, this.#number, frame);
     this.#ended();
   }
 

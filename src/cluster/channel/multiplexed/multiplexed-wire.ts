@@ -75,12 +75,14 @@ export class MessageReader {
   }
 }
 
+type PartKind = typeof MESSAGE.part | typeof MESSAGE.last;
+
 /** The part of one answer that waits for the socket. */
 interface WaitingAnswer {
   readonly parts: Buffer[];
   bytes: number;
-  /** The kind of the message that ends the answer. */
-  end: typeof MESSAGE.last | typeof MESSAGE.broken | undefined;
+  /** That of its newest part: `last` once it is whole. */
+  kind: PartKind;
 }
 
 /** Writes messages to a socket, together at the end of each turn of the event loop. */
@@ -125,19 +127,15 @@ export class MessageWriter {
   }
 
   /** A part of an answer; it waits while the socket is busy, or when it is large. */
-  part(number: number, content: Buffer, isLast: boolean): void {
+  part(kind: PartKind, number: number, content: Buffer): void {
     const waiting = this.#waiting.get(number);
     if (waiting === undefined && content.length <= PART_BYTES && !this.isBusy) {
-      this.message(isLast ? MESSAGE.last : MESSAGE.part, number, content);
+      this.message(kind, number, content);
       return;
     }
     const { parts, bytes }: Pick<WaitingAnswer, 'parts' | 'bytes'> = waiting ?? { parts: [], bytes: 0 };
     parts.push(content);
-    this.#waiting.set(number, {
-      parts,
-      bytes: bytes + content.length,
-      end: isLast ? MESSAGE.last : undefined,
-    });
+    this.#waiting.set(number, { parts, bytes: bytes + content.length, kind });
     this.turn();
   }
 
@@ -180,15 +178,14 @@ export class MessageWriter {
   #nextPart(): void {
     const [entry] = this.#waiting;
     if (entry === undefined) return;
-    const [number, { parts, bytes, end }] = entry;
+    const [number, { parts, bytes, kind }] = entry;
     this.#waiting.delete(number);
     const [first = NOTHING] = parts;
     const content = first.subarray(0, PART_BYTES);
     if (content.length < first.length) parts[0] = first.subarray(PART_BYTES);
     else parts.shift();
-    const isLast = parts.length === 0 && end !== undefined;
-    this.message(isLast ? MESSAGE.last : MESSAGE.part, number, content);
-    if (parts.length > 0) this.#waiting.set(number, { parts, bytes: bytes - content.length, end });
+    this.message(parts.length === 0 ? kind : MESSAGE.part, number, content);
+    if (parts.length > 0) this.#waiting.set(number, { parts, bytes: bytes - content.length, kind });
   }
 }
 
