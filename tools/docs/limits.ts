@@ -27,6 +27,7 @@ import { REPLACEABLE_MS } from '../../src/domain/sessions/mcp-session.ts';
 import { TESTS } from '../../src/gateway/instances/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/instances/open-transport.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
+import { MAX_CHECK_MS } from '../../src/http/records/server-input.ts';
 import { EXAMINATIONS } from '../../src/http/routes/server-doctor.ts';
 import { COMPILED_BYTES } from '../../src/protocol/aggregate/views/view-directory.ts';
 import { MAX_PROFILE_UNITS, MAX_PROFILE_VALUES } from '../../src/protocol/client-bounds.ts';
@@ -384,6 +385,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `${count(MAX_METADATA_CHARACTERS)} characters, ${count(MAX_METADATA_VALUES)} values with keys`,
       invalid,
     ],
+    ['Check of a `config` by the schema of its template', `${MAX_CHECK_MS} ms`, invalid],
     ['Whole numbers in metadata and in `config`', 'up to 2^53 - 1: others are strings', invalid],
     [
       `Definitions of instances that take over ${bytes(UNCOUNTED_KEPT_BYTES)} of memory, all together`,

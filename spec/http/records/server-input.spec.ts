@@ -177,6 +177,23 @@ test('is refused for unknown settings, values of the wrong type, and settings th
   }
 });
 
+test('is refused where the check by the schema of the template does not end', () => {
+  const withSchema = (schema: object) =>
+    definition({ command: 'node', config_schema: { properties: { name: schema } } });
+  const refused = ['VALIDATION_ERROR', [['body', 'config', 'value_error']]];
+  // Each further letter doubles the time of such a pattern.
+  const hours = withSchema({ type: 'string', pattern: '^(a+)+$', env_mapping: 'NAME' });
+  assert.equal(refusal({ name: `${'a'.repeat(60)}!` }, hours), refused);
+  assert.equal(refusal({ name: 'b' }, hours), [
+    'VALIDATION_ERROR',
+    [['body', 'config', 'name', 'string_pattern_mismatch']],
+  ]);
+  const good = { name: 'a'.repeat(60), env_vars: {} };
+  assert.equal(serverInput('weather', good, hours).env_vars, { NAME: good.name });
+  const endless = withSchema({ anyOf: [{ $ref: '#/properties/name' }, { type: 'number' }] });
+  assert.equal(refusal({ name: 'a' }, endless), refused);
+});
+
 test('lists the environment variables that a template declares', () => {
   assert.equal(declaredVariables(undefined), []);
   assert.equal(declaredVariables(program).sort(), [

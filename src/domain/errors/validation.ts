@@ -30,12 +30,24 @@ export function anything<T>(): Shape<T> {
   return { accepts: (_value): _value is T => true, issues: () => [], withoutNulls: (value) => value };
 }
 
+/** Runs a check, whose `finally` may be left out. Undefined for one that did not end. */
+type Run = <T>(check: () => T) => { readonly value: T } | undefined;
+
+interface ShapeOptions {
+  /** Runs the checks by a schema that is not ours. A value whose check did not end is not accepted. Default: all end. */
+  readonly run?: Run;
+}
+
 /**
  * A schema that is compiled on first use, so that a start compiles none. For a union of objects (the nested and
  * the flat form of one body) the issues are those of the variant with most of the given fields, and of equal ones
  * with the fewest missing fields.
  */
-export function compileShape<S extends TSchema>(schema: S, part: InputPart): Shape<StaticEncode<S>> {
+export function compileShape<S extends TSchema>(
+  schema: S,
+  part: InputPart,
+  { run = toItsEnd }: ShapeOptions = {},
+): Shape<StaticEncode<S>> {
   const compiled = new Map<TSchema, Validator>();
   const validatorOf = (one: TSchema): Validator => {
     const known = compiled.get(one);
@@ -44,16 +56,23 @@ export function compileShape<S extends TSchema>(schema: S, part: InputPart): Sha
     compiled.set(one, validator);
     return validator;
   };
-  const accepts = (value: unknown): value is StaticEncode<S> => validatorOf(schema).Check(value);
+  const check = (value: unknown) => {
+    const validator = validatorOf(schema);
+    return run(() => validator.Check(value))?.value;
+  };
+  const accepts = (value: unknown): value is StaticEncode<S> => check(value) === true;
   return {
     accepts,
     issues: (value) => {
-      if (accepts(value)) return [];
+      const isAccepted = check(value);
+      if (isAccepted === true) return [];
+      if (isAccepted === undefined) return [uncheckedIn(part)];
       const closest = variantsOf(schema).toSorted(
         (a, b) =>
           knownFields(b, value) - knownFields(a, value) || missingFields(a, value) - missingFields(b, value),
       )[0];
-      const failures = failuresOf(validatorOf(closest ?? schema), value);
+      const failures = failuresOf(validatorOf(closest ?? schema), value, run);
+      if (failures === undefined) return [uncheckedIn(part)];
       const items = withoutNull(failures.filter(isOwn)).flatMap((failure) => itemsOf(failure, part, value));
       return items.slice(0, MAX_ISSUES);
     },
@@ -65,6 +84,8 @@ export function compileShape<S extends TSchema>(schema: S, part: InputPart): Sha
     },
   };
 }
+
+const toItsEnd: Run = (check) => ({ value: check() });
 
 /** Serializers write null for a field without a value. Source: ADR 128. */
 function dropNulls(schema: TSchema, value: unknown, acceptsNull: (schema: TSchema) => boolean): unknown {
@@ -82,12 +103,16 @@ function dropNulls(schema: TSchema, value: unknown, acceptsNull: (schema: TSchem
   return isSame ? value : Object.fromEntries(after);
 }
 
+function uncheckedIn(part: InputPart): ValidationItem {
+  return { loc: [part], msg: 'Value error, the check took too long', type: 'value_error' };
+}
+
 /** TypeBox stops at 8 errors by default. The setting is global, and belongs to the embedding program as well. */
-function failuresOf(validator: Validator, value: unknown): readonly SchemaFailure[] {
+function failuresOf(validator: Validator, value: unknown, run: Run): readonly SchemaFailure[] | undefined {
   const { maxErrors } = Settings.Get();
   Settings.Set({ maxErrors: MAX_ISSUES });
   try {
-    return validator.Errors(value)[1];
+    return run(() => validator.Errors(value)[1])?.value;
   } finally {
     Settings.Set({ maxErrors });
   }

@@ -19,6 +19,7 @@ import {
 } from '../../templates/config-schema.ts';
 import { SCRATCH, type TemplateDefinition } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
+import { withinTurn } from './bounded-turn.ts';
 
 const { id, weight, metadata, ...ownFields } = InstanceInput.properties;
 
@@ -29,6 +30,9 @@ export const ServerConfig = Type.Object(ownFields, {
 export type ServerConfig = Static<typeof ServerConfig>;
 
 export const InstanceMetadata = metadata;
+
+/** The longest check of settings by the schema of their template, in ms. */
+export const MAX_CHECK_MS = 250;
 
 /**
  * Makes the input of a registration. A `config` with an `endpoint` or a `command` is complete; any other is merged into the
@@ -112,9 +116,13 @@ function checkedSettings(
   const { $schema, $id, required, ...rules } = definition.config_schema ?? {};
   const definitions = definedFields({ $defs: rules.$defs, definitions: rules.definitions });
   const each = { type: 'object', properties: known, ...definitions };
-  refuseConfig(compileShape(Type.Unsafe<JsonObject>(each), 'body').issues(completed));
+  const shapeOf = (schema: object) =>
+    compileShape(Type.Unsafe<JsonObject>(schema), 'body', {
+      run: (check) => withinTurn(MAX_CHECK_MS, check),
+    });
+  refuseConfig(shapeOf(each).issues(completed));
   // Rules about several settings together, such as anyOf.
-  if (!compileShape(Type.Unsafe<JsonObject>(rules), 'body').accepts(completed)) refuseConfig([CONTRADICTION]);
+  if (!shapeOf(rules).accepts(completed)) refuseConfig([CONTRADICTION]);
   const asWords = settings.filter(
     ({ name, argument }) => argument !== undefined && Object.hasOwn(values, name),
   );
