@@ -1,4 +1,4 @@
-// A process of a simulated cluster: it carries out the actions of the rules against the world, has a reaper, and serves sessions. A frozen
+// A process of a simulated cluster: it carries out the actions of the rules against the world, has a reaper, and serves sessions (simulated-sessions.ts). A frozen
 // process (SIGSTOP) gets its events when it continues, a killed one gets none.
 
 import {
@@ -9,10 +9,9 @@ import {
   stepNode,
 } from '../../../src/cluster/rules/node.ts';
 import type { LifeRow, Moment } from '../../../src/cluster/rules/rows.ts';
-import { RELEASED } from '../../../src/domain/nodes/life.ts';
-import { decideSession } from '../../../src/domain/sessions/session-holder.ts';
-import { type Machine, Violation, type World } from './simulated-world.ts';
-import { beaten, claimed, ended, fenced, released, type SessionRow, taken } from './updates.ts';
+import { type ServingNode, SimulatedSessions } from './simulated-sessions.ts';
+import { type Machine, replace, Violation, type World } from './simulated-world.ts';
+import { beaten, ended, released, taken } from './updates.ts';
 
 const TICK_MS = 500;
 /** As in times.ts. */
@@ -23,11 +22,6 @@ const EXPIRY_MS = 10_000;
 const KILLED_MS = 300;
 /** Shorter than LONG_TIMES, so that schedules stay short. */
 const TIMES = { keptMs: 20_000, unseenMs: 30_000 };
-
-interface OwnedSession {
-  readonly generation: number;
-  isUnsafe: boolean;
-}
 
 /** What the nodes of one cluster have in common. */
 export interface Cluster {
@@ -43,7 +37,7 @@ export interface Cluster {
   readonly without: 'reaper' | 'fence' | 'counter' | 'mark' | undefined;
 }
 
-export class SimulatedNode {
+export class SimulatedNode implements ServingNode {
   readonly id: string;
   readonly machine: Machine;
   readonly #cluster: Cluster;
@@ -55,7 +49,7 @@ export class SimulatedNode {
   isDeaf = false;
   /** More latency of its answers to pings, in ms. */
   slowMs = 0;
-  readonly sessions = new Map<string, OwnedSession>();
+  readonly sessions: SimulatedSessions;
   /** Of the reaper, by the clock of the machine. */
   #deadlineMs = Number.NEGATIVE_INFINITY;
   #reads = 0;
@@ -64,6 +58,7 @@ export class SimulatedNode {
     this.id = id;
     this.machine = machine;
     this.#cluster = cluster;
+    this.sessions = new SimulatedSessions(this, cluster);
     this.state = newNode(id, this.#draw(), this.moment, { times: TIMES });
     this.#world.note(() => `${this.name} starts as ${this.state.own.life}`);
     // The reaper compares both clocks, too: its process may be dead by then.
@@ -100,12 +95,12 @@ export class SimulatedNode {
   }
 
   /** Later in this process; when it is frozen, once it continues. */
-  #later(waitMs: number, task: () => void): void {
+  later(waitMs: number, task: () => void): void {
     const world = this.#world;
     world.after(waitMs, () => {
       if (!this.isAlive) return;
       const untilMs = Math.max(this.frozenUntilMs, this.machine.asleepUntilMs);
-      if (untilMs > world.nowMs) this.#later(untilMs - world.nowMs, task);
+      if (untilMs > world.nowMs) this.later(untilMs - world.nowMs, task);
       else task();
     });
   }
@@ -133,7 +128,7 @@ export class SimulatedNode {
       const isIdle = [...this.state.programs.values()].every(({ phase }) => phase === 'none');
       if (isIdle) this.handle({ type: 'stop' });
     }
-    this.#later(TICK_MS, () => this.#tick());
+    this.later(TICK_MS, () => this.#tick());
   }
 
   handle(event: NodeEvent): void {
@@ -144,12 +139,12 @@ export class SimulatedNode {
 
   #act(action: NodeAction): unknown {
     const world = this.#world;
-    this.#count(action.type);
+    this.count(action.type);
     if (world.isTraced && action.type !== 'ping' && action.type !== 'read')
       world.note(() => `${this.name} ${JSON.stringify(action)}`);
     switch (action.type) {
       case 'join':
-        return this.#operate(
+        return this.operate(
           () => {
             const { life } = action.row;
             if (!world.lives.has(life)) world.lives.set(life, action.row);
@@ -157,7 +152,7 @@ export class SimulatedNode {
           () => this.handle({ type: 'confirmed', life: action.row.life, sent: action.sent }),
         );
       case 'heartbeat':
-        return this.#operate(
+        return this.operate(
           () => this.#beat(action.life, beaten(world.lives.get(action.life), action)),
           (isChanged) =>
             this.handle(
@@ -169,7 +164,7 @@ export class SimulatedNode {
       case 'read': {
         this.#reads += 1;
         const read = this.#reads;
-        return this.#operate(
+        return this.operate(
           () => ({ programs: [...world.programs.values()], lives: [...world.lives.values()] }),
           (rows) => {
             if (read !== this.#reads) return;
@@ -182,13 +177,13 @@ export class SimulatedNode {
         const { life, end } = action;
         const counter = this.#cluster.without === 'counter' ? undefined : action.counter;
         const { nowMs: decidedAtMs } = world;
-        return this.#operate(
+        return this.operate(
           () => this.#endOther(life, ended(world.lives.get(life), counter, end), decidedAtMs),
           (isChanged) => !isChanged && this.handle({ type: 'endNotWritten', life }),
         );
       }
       case 'stop':
-        return this.#operate(
+        return this.operate(
           () =>
             this.#end(
               action.life,
@@ -197,13 +192,13 @@ export class SimulatedNode {
           () => {},
         );
       case 'take':
-        return this.#operate(
+        return this.operate(
           () => this.#take(action.program, action.generation, action.life),
           (isOurs) => this.handle({ ...action, type: 'taken', isOurs }),
           () => this.handle({ ...action, type: 'taken', isOurs: undefined }),
         );
       case 'release':
-        return this.#operate(
+        return this.operate(
           () => {
             const row = released(
               world.programs.get(action.program),
@@ -211,29 +206,29 @@ export class SimulatedNode {
               action.life,
               action.failedOn,
             );
-            return this.#replace(world.programs, action.program, row);
+            return replace(world.programs, action.program, row);
           },
           () => this.handle({ type: 'released', program: action.program, isReleased: true }),
           () => this.handle({ type: 'released', program: action.program, isReleased: false }),
         );
       case 'ping':
-        return this.#later(action.afterMs, () => this.#ping(action.life));
+        return this.later(action.afterMs, () => this.#ping(action.life));
       case 'askThird':
-        return this.#connect(action.third, (third) => {
-          const isRefused = third.#connection(action.life) === 'refused';
-          const isReached = third.#connection(action.life) === 'open';
+        return this.connect(action.third, (third) => {
+          const isRefused = third.connection(action.life) === 'refused';
+          const isReached = third.connection(action.life) === 'open';
           if (isRefused || isReached)
-            this.#later(world.between(1, 10), () =>
+            this.later(world.between(1, 10), () =>
               this.handle({ type: 'thirdAnswered', life: action.life, isRefused }),
             );
         });
       case 'ask':
-        return this.#connect(action.life, (peer) => {
+        return this.connect(action.life, (peer) => {
           if (peer.state.own.life === action.life)
             peer.handle({ type: 'asked', from: this.state.own.life, sent: action.sent });
         });
       case 'check':
-        return this.#operate(
+        return this.operate(
           () => {},
           () =>
             this.handle({ type: 'databaseChecked', from: action.to, sent: action.sent, isAnswered: true }),
@@ -243,7 +238,7 @@ export class SimulatedNode {
       case 'say': {
         const { life } = this.state.own;
         const { isAway, sent } = action;
-        return this.#connect(action.to, (peer) => peer.handle({ type: 'opinion', life, isAway, sent }));
+        return this.connect(action.to, (peer) => peer.handle({ type: 'opinion', life, isAway, sent }));
       }
       case 'renew':
         return this.handle({ type: 'renewed', life: this.#draw() });
@@ -268,7 +263,7 @@ export class SimulatedNode {
 
   /** The pipe keeps the order, because the latency is the same for all; a frozen process writes later. */
   #tellReaper(task: () => void): void {
-    this.#later(3, () => this.#reaperAfter(1, task));
+    this.later(3, () => this.#reaperAfter(1, task));
   }
 
   #reapAt(deadlineMs: number): void {
@@ -290,7 +285,7 @@ export class SimulatedNode {
     const { groups } = this.machine;
     const isLate = world.clockOf(this.machine) >= this.#deadlineMs;
     if (isLate || !this.isAlive) {
-      this.#later(1, () => this.handle({ type: 'programGone', program, start, isRefused: false }));
+      this.later(1, () => this.handle({ type: 'programGone', program, start, isRefused: false }));
       return;
     }
     if (groups.has(program))
@@ -302,7 +297,7 @@ export class SimulatedNode {
     const isAble = !this.#cluster.unable.has(`${program} ${this.id}`);
     this.#reaperAfter(world.between(50, 1_500), () => {
       if (groups.get(program) !== group) return;
-      if (isAble) this.#later(1, () => this.handle({ type: 'started', program, start }));
+      if (isAble) this.later(1, () => this.handle({ type: 'started', program, start }));
       else this.#endGroup(program);
     });
   }
@@ -313,27 +308,27 @@ export class SimulatedNode {
     if (group?.owner !== this) return;
     groups.delete(program);
     this.#world.note(() => `${this.name} ended ${program}`);
-    this.#later(1, () => this.handle({ type: 'programGone', program, start: group.start, isRefused: false }));
+    this.later(1, () => this.handle({ type: 'programGone', program, start: group.start, isRefused: false }));
   }
 
   #ping(life: string): void {
     const sentAtMs = this.moment.atMs;
-    const connection = this.#connection(life);
+    const connection = this.connection(life);
     const world = this.#world;
-    if (connection === 'refused') this.#later(1, () => this.handle({ type: 'refused', life }));
+    if (connection === 'refused') this.later(1, () => this.handle({ type: 'refused', life }));
     if (connection !== 'open') return;
-    this.#connect(life, (peer) => {
+    this.connect(life, (peer) => {
       if (peer.state.own.life !== life) return;
       const backMs = world.between(1, 10) + Math.max(peer.slowMs, this.slowMs);
-      this.#later(backMs, () => {
+      this.later(backMs, () => {
         if (world.isLinked(this.machine, peer.machine)) this.handle({ type: 'answered', life, sentAtMs });
       });
     });
   }
 
   /** What a new connection to the address of a life meets. */
-  #connection(life: string): 'open' | 'refused' | 'nothing' {
-    const peer = this.#processOf(life);
+  connection(life: string): 'open' | 'refused' | 'nothing' {
+    const peer = this.processOf(life);
     const { nowMs } = this.#world;
     if (peer === undefined || !this.#world.isLinked(this.machine, peer.machine)) return 'nothing';
     if (peer.machine.asleepUntilMs > nowMs) return 'nothing';
@@ -341,13 +336,13 @@ export class SimulatedNode {
   }
 
   /** Runs in the other process, if there is a connection to it. */
-  #connect(life: string, task: (peer: SimulatedNode) => void): void {
-    const peer = this.#processOf(life);
-    if (peer && this.#connection(life) === 'open') peer.#later(this.#world.between(1, 10), () => task(peer));
+  connect(life: string, task: (peer: SimulatedNode) => void): void {
+    const peer = this.processOf(life);
+    if (peer && this.connection(life) === 'open') peer.later(this.#world.between(1, 10), () => task(peer));
   }
 
   /** The process that has, or had, this life. */
-  #processOf(life: string): SimulatedNode | undefined {
+  processOf(life: string): SimulatedNode | undefined {
     return this.#cluster.nodes.find(
       ({ state }) => state.own.life === life || state.own.former.includes(life),
     );
@@ -357,7 +352,7 @@ export class SimulatedNode {
   #reportFormer(lives: readonly LifeRow[]): void {
     for (const { node, life, end } of lives) {
       if (node !== this.id || end?.frees === 'all' || life === this.state.own.life) continue;
-      const before = this.#processOf(life);
+      const before = this.processOf(life);
       if (!before || before === this || before.isAlive || before.machine !== this.machine) continue;
       const isCleared = ![...this.machine.groups.values()].some(({ owner }) => owner === before);
       this.handle({ type: 'formerLifeGone', life, isCleared });
@@ -366,7 +361,7 @@ export class SimulatedNode {
 
   #beat(life: string, row: LifeRow | undefined): boolean {
     if (row !== undefined) this.#world.beatenAtMs.set(life, this.#world.nowMs);
-    return this.#replace(this.#world.lives, life, row);
+    return replace(this.#world.lives, life, row);
   }
 
   /** Nothing has changed since it was decided, however late it is carried out; an expired one was silent for all the time. */
@@ -385,8 +380,8 @@ export class SimulatedNode {
     const isNew = this.#world.lives.get(life)?.end === undefined;
     this.#world.lives.set(life, row);
     this.#world.note(() => `the life ${life} has ended: ${row.end?.cause}, ${row.end?.frees}`);
-    this.#count(`${row.end?.cause}, frees ${row.end?.frees}`);
-    if (isNew) this.#cluster.onEnd(row, this.#processOf(life));
+    this.count(`${row.end?.cause}, frees ${row.end?.frees}`);
+    if (isNew) this.#cluster.onEnd(row, this.processOf(life));
     return true;
   }
 
@@ -402,21 +397,15 @@ export class SimulatedNode {
     return true;
   }
 
-  #replace<Row>(rows: Map<string, Row>, key: string, row: Row | undefined): boolean {
-    if (row === undefined) return false;
-    rows.set(key, row);
-    return true;
-  }
-
-  #operate<Result>(
+  operate<Result>(
     apply: () => Result,
     onAnswer: (value: Result) => void,
     onFailure: () => void = () => {},
   ): void {
     const { atMs: sentAtMs } = this.moment;
-    this.#later(0.1, () =>
+    this.later(0.1, () =>
       this.#world.operate(this.machine, apply, (result) =>
-        this.#later(0.1, () => {
+        this.later(0.1, () => {
           if (result) return onAnswer(result.value);
           this.handle({ type: 'failed', sentAtMs });
           onFailure();
@@ -425,176 +414,12 @@ export class SimulatedNode {
     );
   }
 
-  #count(what: string): void {
+  count(what: string): void {
     const { counts } = this.#cluster;
     counts[what] = (counts[what] ?? 0) + 1;
   }
 
   #draw(): string {
     return `L${this.#cluster.nodes.length}.${this.#world.dice.below(1e9).toString(36)}`;
-  }
-
-  // Sessions.
-
-  /** A client initializes here. */
-  open(session: string): void {
-    const { life, stage } = this.state.own;
-    if (stage !== 'living' || this.isStopping) return;
-    const { sessions } = this.#world;
-    this.#operate(
-      () => {
-        if (!sessions.has(session)) sessions.set(session, { session, life, generation: 1, isUnsafe: false });
-        return sessions.get(session)?.life === life;
-      },
-      (isOurs) => {
-        if (!isOurs || this.sessions.has(session)) return;
-        if (this.state.own.life === life && this.state.own.stage === 'living')
-          this.sessions.set(session, { generation: 1, isUnsafe: false });
-      },
-    );
-  }
-
-  /** A request of a client: `reply` gets the outcome once, if the process lives. */
-  request(session: string, isUnsafe: boolean, reply: (outcome: string) => void, hops = 0): void {
-    const { life, stage } = this.state.own;
-    if (stage !== 'living' || hops > 3) {
-      reply('503');
-      return;
-    }
-    const owned = this.sessions.get(session);
-    if (owned) {
-      this.#serve(session, owned, isUnsafe, reply, hops);
-      return;
-    }
-    const world = this.#world;
-    this.#operate(
-      () => ({ row: world.sessions.get(session), lives: new Map(world.lives) }),
-      ({ row, lives }) => {
-        if (this.state.own.life !== life || this.state.own.stage !== 'living') {
-          reply('503');
-          return;
-        }
-        if (this.sessions.has(session)) {
-          this.request(session, isUnsafe, reply, hops + 1);
-          return;
-        }
-        this.#decide(row, lives, isUnsafe, reply, hops);
-      },
-      () => reply('503'),
-    );
-  }
-
-  #decide(
-    row: SessionRow | undefined,
-    lives: ReadonlyMap<string, LifeRow>,
-    isUnsafe: boolean,
-    reply: (outcome: string) => void,
-    hops: number,
-  ): void {
-    const { life } = this.state.own;
-    const known = (owner: string): LifeRow | undefined =>
-      this.state.watches.get(owner)?.row ?? lives.get(owner);
-    if (row === undefined) {
-      reply('404');
-      return;
-    }
-    const { session } = row;
-    const { node } = this.state.own;
-    const decision = decideSession(
-      { node: 'another', life: row.life ?? RELEASED },
-      { node, life, lifeOf: known },
-    );
-    if (decision.do === 'end') throw new Violation(`404 for the session ${session}: ${decision.reason}`);
-    if (decision.do === 'recover') {
-      this.sessions.set(session, { generation: row.generation, isUnsafe: row.isUnsafe });
-      this.request(session, isUnsafe, reply, hops + 1);
-      return;
-    }
-    if (decision.do === 'forward') {
-      const peer = this.#processOf(decision.life);
-      if (peer?.state.own.life !== decision.life || this.#connection(decision.life) !== 'open') {
-        reply('503');
-        return;
-      }
-      this.#connect(decision.life, () => peer.request(session, isUnsafe, reply, hops + 1));
-      return;
-    }
-    if (row.isUnsafe) {
-      reply('404'); // it may not move
-      return;
-    }
-    this.#operate(
-      () => this.#claim(row, life),
-      (isOurs) => {
-        if (this.state.own.life !== life || this.state.own.stage !== 'living') {
-          reply('503');
-          return;
-        }
-        if (isOurs && !this.sessions.has(session))
-          this.sessions.set(session, { generation: row.generation + 1, isUnsafe: row.isUnsafe });
-        this.request(session, isUnsafe, reply, hops + 1);
-      },
-      () => reply('503'),
-    );
-  }
-
-  #claim(read: SessionRow, life: string): boolean {
-    const { sessions, lives } = this.#world;
-    const stored = sessions.get(read.session);
-    const isUnsafe = (this.#cluster.without === 'mark' ? stored : read)?.isUnsafe === true;
-    const row = claimed(stored, { ...read, isUnsafe }, life);
-    if (row === undefined) return false;
-    if (row.isUnsafe) throw new Violation(`${this.name} claims ${read.session} after an unsafe call`);
-    if (read.life !== undefined && lives.get(read.life)?.end === undefined)
-      throw new Violation(`${this.name} claims ${read.session} of ${read.life}, which has not ended`);
-    this.#world.note(() => `${this.name} claims ${read.session}`);
-    this.#count('claim');
-    return this.#replace(sessions, read.session, row);
-  }
-
-  #serve(
-    session: string,
-    owned: OwnedSession,
-    isUnsafe: boolean,
-    reply: (outcome: string) => void,
-    hops: number,
-  ): void {
-    const { life } = this.state.own;
-    const leave = (): void => {
-      if (this.sessions.get(session) !== owned) {
-        reply('503');
-        return;
-      }
-      if (isUnsafe) this.#leave(session, owned, life);
-      reply('served');
-    };
-    if (!isUnsafe || owned.isUnsafe || this.#cluster.without === 'fence') {
-      leave();
-      return;
-    }
-    const { sessions } = this.#world;
-    this.#operate(
-      () => this.#replace(sessions, session, fenced(sessions.get(session), owned.generation, life)),
-      (isOurs) => {
-        if (isOurs) {
-          owned.isUnsafe = true;
-          leave();
-          return;
-        }
-        if (this.sessions.get(session) === owned) this.sessions.delete(session);
-        this.request(session, isUnsafe, reply, hops + 1);
-      },
-      () => reply('503'),
-    );
-  }
-
-  /** Nothing unsafe leaves after a claim. The write to the backend comes later, perhaps after a freeze. */
-  #leave(session: string, { generation }: OwnedSession, life: string): void {
-    this.#later(1, () => {
-      const row = this.#world.sessions.get(session);
-      this.#count('unsafe call');
-      if (row?.life !== life || row.generation !== generation)
-        throw new Violation(`an unsafe call of ${session} leaves ${this.name} after a claim`);
-    });
   }
 }

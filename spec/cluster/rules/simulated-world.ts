@@ -243,3 +243,10 @@ function pop(heap: Planned[]): void {
 function isBefore(a: Planned, b: Planned): boolean {
   return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
 }
+
+/** Stores a row that was updated; false when the update did not apply. */
+export function replace<Row>(rows: Map<string, Row>, key: string, row: Row | undefined): boolean {
+  if (row === undefined) return false;
+  rows.set(key, row);
+  return true;
+}

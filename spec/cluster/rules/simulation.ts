@@ -281,8 +281,8 @@ function clients(cluster: Cluster): void {
   const ask = (session: string): void => {
     const node = cluster.nodes[dice.below(cluster.nodes.length)];
     if (!node?.isRunning) return;
-    if (!world.sessions.has(session)) node.open(session);
-    else node.request(session, dice.next() < UNSAFE_SHARE, (outcome) => count(cluster, outcome));
+    if (!world.sessions.has(session)) node.sessions.open(session);
+    else node.sessions.request(session, dice.next() < UNSAFE_SHARE, (outcome) => count(cluster, outcome));
   };
   const next = (): void => {
     const batch = Math.max(0, Math.floor(world.nowMs / RENEWED_MS) - dice.below(3));
@@ -322,7 +322,7 @@ function progress(cluster: Cluster): void {
       throw new Violation(`the session ${[...waiting][0]} is not served: ${last}`);
     for (const session of waiting) {
       const node = world.dice.pick(cluster.nodes.filter(isServing));
-      node.request(session, false, (outcome) => {
+      node.sessions.request(session, false, (outcome) => {
         last = outcome;
         if (outcome === 'served' || outcome === '404') waiting.delete(session);
       });
