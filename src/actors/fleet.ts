@@ -81,6 +81,8 @@ export class Fleet {
    * completes it after `close`.
    */
   readonly listChanged$ = new Subject<ListChange>();
+  /** Emits the names of deleted templates that are in use. Hot, no replay. */
+  readonly deleted$ = new Subject<string>();
   /** Emits the names of deleted templates that are not in use any more. Hot, no replay. */
   readonly forgotten$ = new Subject<string>();
   /** Emits instances that were started here. Hot, no replay. */
@@ -162,7 +164,8 @@ export class Fleet {
     const group = this.group(template);
     group.isDeleted = true;
     this.#sorted = undefined;
-    this.#forgetUnused(group);
+    if (group.references > 0) this.deleted$.next(template);
+    else this.#forgetUnused(group);
   }
 
   /**

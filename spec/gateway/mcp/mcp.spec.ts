@@ -11,7 +11,7 @@ import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import { serving, text } from '../../helpers/backends/function-backend.ts';
 import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
-import { initialize, modernRequest, openSession, postTo, send } from './post.ts';
+import { begin, initialize, modernRequest, openSession, postTo, send } from './post.ts';
 
 const test = suite('mcp endpoint of a gateway');
 let gateway: Gateway;
@@ -93,6 +93,23 @@ test('finishes the calls of a deleted template, and answers 404 from then on', a
   await gateway.register('a', { handler: serving({ read: () => text('new') }) }, { waitMs: 5_000 });
   const { message, headers } = modern('read');
   assert.match(JSON.stringify((await post('a', message, headers)).answer), '"new"');
+  assert.equal(faults, []);
+});
+
+test('the sessions with a deleted template end, and one with a call under way after the call', async () => {
+  const [unused, used] = [await openSession(gateway, 'a'), await openSession(gateway, 'a')];
+  const streams = [unused, used].map((headers) => begin(gateway, 'GET', { template: 'a', headers }).reply);
+  const waiting = post('a', call('wait'), used);
+  await until(() => gateway.stats().activeConnections > 0);
+  await gateway.deregister('a', 'one');
+  await gateway.deleteTemplate('a');
+  const ended = () => streams.map(({ opened }) => opened?.isEnded);
+  await until(() => ended()[0] === true);
+  assert.equal([ended(), gateway.sessions().length], [[true, false], 1]);
+  released.resolve();
+  assert.equal((await waiting).answer.result, text('waited'));
+  await until(() => ended()[1] === true);
+  assert.equal([...gateway.openCallers()], []);
   assert.equal(faults, []);
 });
 

@@ -193,8 +193,8 @@ export class ClientSession implements McpSession, SessionCore {
   /** Subscribing counts as use. */
   get messages$(): Observable<ServerMessage> {
     const messages$ = new Observable<ServerMessage>((subscriber) => {
-      if (this.#isOver) return subscriber.complete();
       this.used();
+      if (this.#isOver) return subscriber.complete();
       this.#messages ??= new SessionMessages(this);
       this.#messages.addStream(subscriber);
       return () => this.activity.isIdle && this.#messages?.areObserved === false && this.setIdle();
@@ -211,7 +211,7 @@ export class ClientSession implements McpSession, SessionCore {
 
   hold(): () => void {
     this.#holds += 1;
-    if (!this.#isOver) this.used();
+    this.used();
     return () => {
       this.#holds -= 1;
       this.callEnded();
@@ -323,6 +323,7 @@ export class ClientSession implements McpSession, SessionCore {
   }
 
   used(): void {
+    if (this.#isOver) return;
     this.#wake();
     this.#sessions.used(this);
   }

@@ -79,6 +79,7 @@ export class ClientSessions implements AllSessions {
     const end = (session: McpSession) => void this.#end(session, 'idle');
     this.#idling = new IdleSweep(idleMs, { ...deps, open: this.#open, end });
     deps.fleet.root.subscribe({ complete: () => void this.closeAll(0) });
+    deps.fleet.deleted$.subscribe((template) => void this.#endUnusable(template));
   }
 
   /** The most sessions with one template, and separately the most aggregate sessions. */
@@ -301,9 +302,18 @@ export class ClientSessions implements AllSessions {
   }
 
   used(session: McpSession): void {
-    if (this.isClosing && session.calls === 0) this.#end(session, 'shutDown');
-    else this.#idling.used(session);
+    const isUnusable = session instanceof ClientSession && session.group.isDeleted;
+    if (session.calls > 0 || !(this.isClosing || isUnusable)) this.#idling.used(session);
+    else void this.#end(session, this.isClosing ? 'shutDown' : 'templateDeleted');
     this.#drain?.used(session);
+  }
+
+  /** Ends the sessions with a deleted template, which nobody can use. One with calls under way ends after them. */
+  #endUnusable(template: string): Promise<void> {
+    const theirs = this.#all().filter(
+      ({ value }) => value.kind === 'template' && value.template === template,
+    );
+    return this.deps.scheduler.each(theirs, (session) => this.used(session));
   }
 
   /** Makes sure that the session is not recovered here again, unless its row stays for another life. */

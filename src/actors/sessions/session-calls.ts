@@ -54,9 +54,9 @@ export class SessionCalls {
   carry(request: ExchangeRequest, reservation?: Binding): Observable<SourcedEvent> {
     return new Observable((subscriber) => {
       const session = this.#session;
+      session.used(); // one whose template is deleted ends
       const { template, endReason } = session.value;
       if (endReason !== undefined) return subscriber.error(sessionEnded(endReason));
-      session.used();
       const { group, deps } = session;
       const route = new SessionRoute(session, request, reservation);
       this.#underWay.add(route);

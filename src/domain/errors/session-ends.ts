@@ -11,6 +11,7 @@ export const SESSION_ENDS = {
   ownerRefused: 'its owner may no longer use it',
   rightsChanged: 'the templates that its owner may use have changed',
   viewDeleted: 'the view was deleted',
+  templateDeleted: 'its template was deleted',
   placeNeeded: 'its client was away, and another one needed its place',
   processNeeded: 'its client was away, and another one needed its process',
   instanceGone: 'its instance is gone',
