@@ -403,6 +403,16 @@ test('the longest position is one with which a client continues its stream', asy
   }
 });
 
+test('an answer that a client has is followed by no error, however often the client continues after it', () => {
+  const position = new SsePosition(newSessionId('life-one'), {});
+  position.begin({ ...CALL, id: 'a' });
+  position.next();
+  const headers = { 'last-event-id': position.eventId }; // of the event with the answer, on a stream that does not end with it
+  position.answer(['a']);
+  const lost = [1, 2].map(() => position.resume(headers, () => true).lost);
+  assert.equal(lost, [[], []]);
+});
+
 test('so are those of a session that does not continue; the next stream gets 404', async () => {
   const { open, backends, session } = setUpEarlier();
   backends.sessions.clear();

@@ -108,9 +108,9 @@ export class SsePosition {
     const number = Math.min(numberAt(headers), this.#number);
     const hasAnswer = new Set(this.#answered.map(({ id }) => id));
     const unread = this.#answered.filter((each) => each.number > number);
-    this.#answered = unread.filter((each) => isKept(each.number));
     const earlier = unansweredAt(headers).filter((id) => !hasAnswer.has(id));
     const gone = unread.filter((each) => !isKept(each.number)).map(({ id }) => id);
+    this.#answered = this.#answered.filter((each) => each.number >= number && !gone.includes(each.id));
     const lost = [...new Set([...earlier, ...gone])].filter((id) => !this.#waiting.has(id));
     for (const id of lost) this.#waiting.add(id);
     return { number, later: this.#number - number, lost };
