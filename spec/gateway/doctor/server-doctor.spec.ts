@@ -6,13 +6,15 @@ import type { AddressInfo } from 'node:net';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
+import { TASKS_PER_TURN } from '../../../src/domain/time/task-scheduler.ts';
 import { FAULTS, remedyOf } from '../../../src/gateway/doctor/faults.ts';
 import { examineTemplate } from '../../../src/gateway/doctor/server-doctor.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { suite } from '../../helpers/suite.ts';
+import { turnsOf, untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('the doctor of servers');
-const options = { clock: systemClock, deniedNetworks: [] };
+const options = { clock: systemClock, scheduler: untimedScheduler(), deniedNetworks: [] };
 const schema = { type: 'object' };
 
 const codesOf = (findings: readonly { code: string; name?: string }[]) =>
@@ -68,6 +70,20 @@ test('many of one fault are counted, and a list without an end is named', async 
   const tools = Array.from({ length: 30 }, (_, index) => ({ name: `tool ${index}`, inputSchema: schema }));
   assert.equal((await atTools(tools)).length, 21);
   assert.equal(await atTools([{ name: 'a', inputSchema: schema }], 'again'), ['cursor-repeats']);
+});
+
+test('the items of a long list are examined in several turns', async () => {
+  await using gateway = await createGateway();
+  await gateway.register('t', { id: 'one', handler: () => ({ tools: [] }) }, { waitMs: 5_000 });
+  const tools = Array.from({ length: 10_000 }, (_, index) => ({ name: `t${index}`, inputSchema: schema }));
+  const { servers, instance } = gateway;
+  const listing = {
+    servers: servers.bind(gateway),
+    instance: instance.bind(gateway),
+    list: async (_: string, field: string) => ({ items: field === 'tools' ? tools : [] }),
+  };
+  const turns = await turnsOf(() => examineTemplate(listing as never, 't', options));
+  assert.ok(turns >= 10_000 / TASKS_PER_TURN, `${turns} turns`);
 });
 
 type Answer = (message: JsonObject, request: IncomingMessage, response: ServerResponse) => void;

@@ -72,14 +72,21 @@ async function examineHere(
   { env }: Terminal,
 ): Promise<ServerReport> {
   const waitMs = 1_000 * (input.number('wait', { minimum: 1, maximum: 600 }) ?? 60);
-  const [{ createGateway }, { examineTemplate }, { remedyOf }, { systemClock }, { GatewayError }] =
-    await Promise.all([
-      import('../../gateway/gateway.ts'),
-      import('../../gateway/doctor/server-doctor.ts'),
-      import('../../gateway/doctor/faults.ts'),
-      import('../../domain/time/clock.ts'),
-      import('../../domain/errors/errors.ts'),
-    ]);
+  const [
+    { createGateway },
+    { examineTemplate },
+    { remedyOf },
+    { systemClock },
+    { TaskScheduler },
+    { GatewayError },
+  ] = await Promise.all([
+    import('../../gateway/gateway.ts'),
+    import('../../gateway/doctor/server-doctor.ts'),
+    import('../../gateway/doctor/faults.ts'),
+    import('../../domain/time/clock.ts'),
+    import('../../domain/time/task-scheduler.ts'),
+    import('../../domain/errors/errors.ts'),
+  ]);
   // A program gets the variables that it has in this shell. The addresses are those of the caller.
   const passEnv = Object.keys(env).filter((name) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name));
   const gateway = await createGateway({ programs: { passEnv }, deniedNetworks: [] });
@@ -89,7 +96,9 @@ async function examineHere(
     const snapshot = () => gateway.instance('server', 'server').snapshot;
     while (performance.now() < untilMs && !snapshot().healthy && snapshot().consecutiveFailures < FAILURES)
       await sleep(LOOK_MS);
-    const [examined] = await examineTemplate(gateway, 'server', { clock: systemClock, deniedNetworks: [] });
+    const scheduler = new TaskScheduler();
+    const options = { clock: systemClock, scheduler, deniedNetworks: [] };
+    const [examined] = await examineTemplate(gateway, 'server', options);
     const { era = null, lists = {}, findings: seen = [] } = examined ?? {};
     const findings = [...seen];
     if (runsProgram(server)) {

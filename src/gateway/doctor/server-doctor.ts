@@ -8,6 +8,7 @@ import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
 import { counted } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { addressesIn } from '../../net/network-guard.ts';
 import { checkedItem, KEY_FIELDS } from '../../protocol/aggregate/items.ts';
 import { BackendFetch, type BackendFetchRequest } from '../../vault/backend-fetch.ts';
@@ -26,6 +27,8 @@ export interface Examination {
 
 export interface ExamineOptions {
   readonly clock: Clock;
+  /** Lists may have 100,000 items. */
+  readonly scheduler: TaskScheduler;
   /** CIDR ranges that are not asked. */
   readonly deniedNetworks: readonly string[];
   readonly signal?: AbortSignal | undefined;
@@ -59,7 +62,7 @@ async function examine(
   gateway: Pick<Gateway, 'list' | 'instance'>,
   { definition, snapshot }: Server,
   fetch: BackendFetch,
-  { signal, clock }: ExamineOptions,
+  { signal, clock, scheduler }: ExamineOptions,
 ): Promise<Examination> {
   const { template, id } = definition;
   const lists: Partial<Record<ListField, number>> = {};
@@ -83,7 +86,7 @@ async function examine(
           list: field,
           message: `Its list ${field} ends early: ${cut}.`,
         });
-      findings.push(...faultsOfItems(field, items));
+      findings.push(...(await faultsOfItems(field, items, scheduler)));
     } catch (thrown) {
       signal?.throwIfAborted();
       findings.push({
@@ -132,7 +135,11 @@ async function asPlainHttp(
   return probeEndpoint(endpoint, headers, send, now);
 }
 
-function faultsOfItems(list: ListField, items: readonly JsonObject[]): Finding[] {
+async function faultsOfItems(
+  list: ListField,
+  items: readonly JsonObject[],
+  scheduler: TaskScheduler,
+): Promise<Finding[]> {
   const findings: Finding[] = [];
   const counts = new Map<FaultCode, number>();
   const names = new Set<string>();
@@ -146,22 +153,22 @@ function faultsOfItems(list: ListField, items: readonly JsonObject[]): Finding[]
       typeof written === 'string' && written !== '' ? written.slice(0, 100) : `number ${index + 1}`;
     findings.push({ code, list, name, message: `${name}: ${what}.` });
   };
-  for (const [index, item] of items.entries()) {
+  await scheduler.each(items.entries(), ([index, item]) => {
     const checked = checkedItem(list, item);
     if ('reason' in checked) add(checked.fault, item, index, checked.reason);
     else
       for (const field of changedFields(item, checked.item))
         add(FIELD_FAULTS[field] ?? 'optional-field', item, index, `its ${field} is not what clients accept`);
     const name = item[key];
-    if (typeof name !== 'string') continue;
+    if (typeof name !== 'string') return;
     if (names.has(name)) add('duplicate-name', item, index, `another item has this ${key}, too`);
     names.add(name);
-    if (list !== 'tools') continue;
+    if (list !== 'tools') return;
     if (name !== '' && !SAFE_NAME.test(name))
       add('unsafe-name', item, index, 'many clients refuse this name');
     const union = unionAt(item.inputSchema);
     if (union !== undefined) add('root-union', item, index, `its input schema has ${union} at its root`);
-  }
+  });
   for (const [code, count] of counts)
     if (count > NAMED)
       findings.push({

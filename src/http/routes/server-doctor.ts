@@ -72,13 +72,13 @@ export const serverDoctorRoutes: readonly HttpRoute[] = [
 
 /** Examines in the share of the caller. QUEUE_FULL. */
 async function examine(services: Services, template: string, callerId: string, signal: AbortSignal) {
-  const { gateway, clock, examinations, deniedNetworks = DENIED_NETWORKS } = services;
+  const { gateway, clock, scheduler, examinations, deniedNetworks = DENIED_NETWORKS } = services;
   const exceeded = examinations.exceededBy(callerId);
   if (exceeded !== undefined) throw tooMany('running examinations of servers', exceeded, 5);
   examinations.take(callerId);
   try {
     const { examineTemplate } = await import('../../gateway/doctor/server-doctor.ts');
-    return await examineTemplate(gateway, template, { clock, deniedNetworks, signal });
+    return await examineTemplate(gateway, template, { clock, scheduler, deniedNetworks, signal });
   } finally {
     examinations.release(callerId);
   }
