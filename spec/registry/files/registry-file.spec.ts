@@ -151,6 +151,14 @@ test('reports invalid parts with their path and uses the rest', async () => {
   });
 });
 
+test('reports each placeholder of an entry that has hundreds of thousands', async () => {
+  const args = ['${a b}'.repeat(200_000)];
+  const { entries, problems } = await contentsOf({
+    templates: { t: { instances: [{ id: 'a', command: 'x', args }] } },
+  });
+  assert.equal([entries.length, problems.length], [0, 200_000]);
+});
+
 test('reports whether invalid entries were dropped', async () => {
   const table: readonly (readonly [document: unknown, isPartial: boolean])[] = [
     [{ servers: { a: { url: 'http://h', colour: 'red' } }, zap: 1 }, false],
