@@ -9,9 +9,6 @@ import type { InstanceHost } from '../../../../src/cluster/channel/instances/ins
 import { InstanceListener } from '../../../../src/cluster/channel/instances/instance-listener.ts';
 import { exchangeBody } from '../../../../src/cluster/channel/instances/peer-frames.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../../../../src/cluster/channel/peer-protocol.ts';
-import { type KnownNodes, Peers } from '../../../../src/cluster/channel/peers.ts';
-import { channelKeys } from '../../../../src/cluster/channel/trust/channel-keys.ts';
-import type { ReachableLife } from '../../../../src/cluster/reachable-life.ts';
 import { ANONYMOUS, type Principal } from '../../../../src/domain/accounts/account.ts';
 import { GatewayError } from '../../../../src/domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../../../src/domain/instances/instance.ts';
@@ -35,7 +32,6 @@ import { messageOf } from '../../../helpers/outcome.ts';
 import { suite } from '../../../helpers/suite.ts';
 import { untimedScheduler } from '../../../helpers/time/turns.ts';
 import { scripted } from '../../../transports/stdio/open-stdio.ts';
-import { knownNodesIn } from '../known-nodes.ts';
 import { ask, Deployment, forward, type PeerNode } from '../peer-nodes.ts';
 
 const test = suite('instances over the peer channel');
@@ -408,49 +404,6 @@ test('an instance that runs at a third node is not reached through this one: two
   await between.close({ graceMs: 0 });
 });
 
-test('an opening that is cancelled while the members are read waits for no node', async () => {
-  const cancelled = new AbortController();
-  const { opening, alarms } = openShared({
-    signal: cancelled.signal,
-    refresh: async () => cancelled.abort(),
-  });
-  assert.match(await messageOf(opening, GatewayError), 'no node runs it now');
-  assert.equal(alarms, []);
-});
-
-test('the link to a program of a silent node is refused at once, until it is heard, and calls wait for one opening only', async () => {
-  deployment.silent.add(B);
-  const thrown = await open().catch((error: unknown) => error);
-  assert.ok(thrown instanceof GatewayError);
-  assert.equal(
-    [thrown.code, thrown.delivered, thrown.facts.refusal?.waitMs],
-    ['BACKEND_UNAVAILABLE', 'no', 1_000],
-  );
-  deployment.silent.delete(B);
-  await (await open()).close();
-});
-
-test('a program of any node whose node is silent is waited for until another one runs it', async () => {
-  const silent: ReachableLife = { node: 'c', life: C, address: 'http://127.0.0.1:9' };
-  let runner = silent;
-  const moving = openShared({ runsOn: () => runner, isSilent: (life) => life === C });
-  await becomes(() => moving.alarms.length, 1);
-  moving.changed();
-  runner = b.member;
-  moving.changed();
-  assert.is((await moving.opening).kind, 'in-process');
-  moving.peers.close();
-});
-
-test('calls do not wait for a program of any node that no node takes', async () => {
-  const { opening, alarms } = openShared({});
-  await becomes(() => alarms.length, 1);
-  alarms[0]?.ring();
-  const thrown = await opening.catch((error: unknown) => error);
-  assert.ok(thrown instanceof GatewayError);
-  assert.equal([thrown.facts.reason, thrown.facts.refusal?.waitMs], ['no node runs it now', 1_000]);
-});
-
 test.run();
 
 const PROFILE = { protocolVersion: '2025-11-25', capabilities: { roots: {} }, clientInfo: {} };
@@ -468,35 +421,6 @@ function hostOf(messages$: Subject<ServerMessage>): InstanceHost {
       ...{ isDraining$: NEVER, otherCalls$: NEVER, closed$: NEVER, exchange: () => NEVER, release: () => {} },
     }),
   };
-}
-
-/** An opening of a program of any node, among these members; `alarms`: its waits. */
-function openShared({
-  signal = new AbortController().signal,
-  ...others
-}: Partial<Omit<KnownNodes, 'life'>> & { readonly signal?: AbortSignal }) {
-  let changed = (): void => {};
-  const nodes = knownNodesIn(deployment.rows, () => A, {
-    knowsPrograms: true,
-    runsOn: () => undefined,
-    onChanged: (listener) => {
-      changed = listener;
-    },
-    ...others,
-  });
-  const alarms: { readonly ms: number; readonly ring: () => void }[] = [];
-  const alarm = (ms: number, ring: () => void) => {
-    alarms.push({ ms, ring });
-    return () => {};
-  };
-  const background = { ...systemClock.background, alarm };
-  const keys = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]);
-  const peers = new Peers({
-    ...{ nodes, keys, hasSession: () => false, clock: { ...systemClock, background } },
-  });
-  const { definition } = gateway.instance('demo', 'one');
-  const opening = peers.openInstance({ ...definition, nodeId: 'any' })(signal);
-  return { opening, alarms, peers, changed: () => changed() };
 }
 
 function open(id = 'one', nodeId = `node ${B}`, from = a): Promise<Transport> {
