@@ -28,48 +28,42 @@ test.before.each(async () => {
   await link(folder('home/gateway.key'), folder('elsewhere/hard'));
 });
 
-test('is found in every spelling of a path of the gateway', async () => {
-  const home = folder('home');
-  const up = `../${basename(home)}`;
-  const words = [
-    // As written, from the folder of the gateway.
-    ...[
-      '.',
-      './',
-      './.',
-      '..',
-      '',
-      'gateway.db',
-      './gateway.key',
-      'gateway.db-wal',
-      'shared/..',
-      'shared/deep/../..',
-      up,
-    ],
-    ...[
-      `${up}//gateway.db`,
-      'gateway.db/',
-      'gateway.db/.',
-      'new/..',
-      'new/../gateway.key',
-      'shared/new/../../gateway.db',
-    ],
-    // Absolute.
-    ...[
-      '/',
-      '//',
-      '/.',
-      home,
-      `${home}/`,
-      `${home}//`,
-      `/${home}`,
-      `${home}/.`,
-      dirname(home),
-      `${home}/x/..`,
-      `/nowhere/..${home}`,
-    ],
-    // Links, before and after `..` is removed.
-    ...[
+/** Words of a command that name a path of the gateway in this folder, by kind. */
+const SPELLINGS: Readonly<Record<string, (home: string) => readonly string[]>> = {
+  'as written, from the folder of the gateway': (home) => [
+    '.',
+    './',
+    './.',
+    '..',
+    '',
+    'gateway.db',
+    './gateway.key',
+    'gateway.db-wal',
+    'shared/..',
+    'shared/deep/../..',
+    `../${basename(home)}`,
+    `../${basename(home)}//gateway.db`,
+    'gateway.db/',
+    'gateway.db/.',
+    'new/..',
+    'new/../gateway.key',
+    'shared/new/../../gateway.db',
+  ],
+  absolute: (home) => [
+    '/',
+    '//',
+    '/.',
+    home,
+    `${home}/`,
+    `${home}//`,
+    `/${home}`,
+    `${home}/.`,
+    dirname(home),
+    `${home}/x/..`,
+    `/nowhere/..${home}`,
+  ],
+  'links, before and after `..` is removed': () =>
+    [
       'link',
       'link/',
       'link/x/..',
@@ -79,57 +73,53 @@ test('is found in every spelling of a path of the gateway', async () => {
       'inside/x/../..',
       'hard',
     ].map((name) => `${folder('elsewhere')}/${name}`),
-    // Options, lists, URLs, encoded text and shells.
-    ...[
-      `--root=${home}`,
-      `-C${home}`,
-      `-xC${home}`,
-      '-C.',
-      '-I..',
-      `--flag=a=${home}`,
-      '--root=',
-      `--root ${home}`,
-    ],
-    ...[
-      `/tmp:${home}`,
-      `${home}:/data:ro`,
-      `/tmp,${home}`,
-      `--dirs=/tmp;${home}`,
-      `type=bind,source=${home},dst=/x`,
-      `a|${home}`,
-    ],
-    ...[
-      `file://${home}`,
-      `FILE://localhost${home}/`,
-      `file:${home}`,
-      `file://${home}/x/%2e%2e`,
-      `sqlite://${home}/gateway.db`,
-    ],
-    ...[
-      'sqlite:///gateway.db',
-      'sqlite:gateway.db?mode=ro',
-      String(pathToFileURL(home)),
-      `file:\\\\\\${home.slice(1)}`,
-    ],
-    ...[
-      home.replace('home', '%68ome'),
-      `${home}%2fgateway.key`,
-      '%2e',
-      '%2e%2e%2f',
-      `@${home}/gateway.key`,
-      `{"root":"${home}"}`,
-    ],
-    ...[
-      'cat gateway.key',
-      `cat <${home}/gateway.key`,
-      "cat gate'way'.key",
-      'cat gate\\way.key',
-      'cd ..;ls',
-      '(cat gateway.key)',
-    ],
-    ...['cat $PWD/gateway.key', '$' + '{PWD}', `cat "${home}/gateway.key"`, '~+', '~+/gateway.db'],
-    ...[folder('home').replaceAll('/', '\\')],
-  ];
+  'options, lists, URLs, encoded text and shells': (home) => [
+    `--root=${home}`,
+    `-C${home}`,
+    `-xC${home}`,
+    '-C.',
+    '-I..',
+    `--flag=a=${home}`,
+    '--root=',
+    `--root ${home}`,
+    `/tmp:${home}`,
+    `${home}:/data:ro`,
+    `/tmp,${home}`,
+    `--dirs=/tmp;${home}`,
+    `type=bind,source=${home},dst=/x`,
+    `a|${home}`,
+    `file://${home}`,
+    `FILE://localhost${home}/`,
+    `file:${home}`,
+    `file://${home}/x/%2e%2e`,
+    `sqlite://${home}/gateway.db`,
+    'sqlite:///gateway.db',
+    'sqlite:gateway.db?mode=ro',
+    String(pathToFileURL(home)),
+    `file:\\\\\\${home.slice(1)}`,
+    home.replace('home', '%68ome'),
+    `${home}%2fgateway.key`,
+    '%2e',
+    '%2e%2e%2f',
+    `@${home}/gateway.key`,
+    `{"root":"${home}"}`,
+    'cat gateway.key',
+    `cat <${home}/gateway.key`,
+    "cat gate'way'.key",
+    'cat gate\\way.key',
+    'cd ..;ls',
+    '(cat gateway.key)',
+    'cat $PWD/gateway.key',
+    '$' + '{PWD}',
+    `cat "${home}/gateway.key"`,
+    '~+',
+    '~+/gateway.db',
+    folder('home').replaceAll('/', '\\'),
+  ],
+};
+
+test('is found in every spelling of a path of the gateway', async () => {
+  const words = Object.values(SPELLINGS).flatMap((spellings) => spellings(folder('home')));
   assert.equal(await allowedOf(words), []);
 });
 
