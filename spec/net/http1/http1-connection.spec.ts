@@ -11,11 +11,13 @@ import tls from 'node:tls';
 import * as assert from 'uvu/assert';
 import { codeOf } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import type { ConnectionPool } from '../../../src/net/http1/connection-pool.ts';
 import type { Http1Connection } from '../../../src/net/http1/http1-connection.ts';
 import { againWith, chosenSeed, Dice } from '../../helpers/dice.ts';
 import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
+import { TurnCounter } from '../../helpers/time/turns.ts';
 import { poolOf, postTo } from '../../transports/http/pool-of.ts';
 import { answerOf, call, resultOf, serve } from './raw-answers.ts';
 
@@ -82,6 +84,39 @@ test('a paused answer is not read, and holds no request that follows it', async 
       connection?.abort(answer);
       assert.is((await call(pool, '/last')).path, '/last');
       assert.is(made(), 1);
+      pool.destroy();
+    },
+  );
+});
+
+test('after a piece that was much work, the next one is read in another turn', async () => {
+  const size = 8 * 1024 * 1024;
+  await serve(
+    (socket, path) => {
+      if (path !== '/large') socket.write(answerOf(path));
+      else socket.write(answerOf(path, '', size));
+    },
+    async ({ port }) => {
+      let nowMs = 0;
+      const now = () => (nowMs += 5); // each look at the clock is after much work
+      const pool = poolOf({ port }, 1, { clock: { ...systemClock, now } });
+      const pieces = new TurnCounter();
+      let bytes = 0;
+      await new Promise<void>((resolve, reject) => {
+        const answer = {
+          onRequestStart: () => true,
+          onResponseStart: () => {},
+          onResponseData: ({ length }: Buffer) => {
+            bytes += length;
+            pieces.note();
+          },
+          onResponseEnd: resolve,
+          onResponseError: reject,
+        };
+        pool.dispatch({ text: postTo('/large'), answer });
+      });
+      assert.equal([bytes, pieces.fullest <= 2], [size, true], `${pieces.fullest} pieces in one turn`);
+      assert.is((await call(pool, '/')).kind, 'complete', 'the connection can be used again');
       pool.destroy();
     },
   );

@@ -5,7 +5,7 @@
 
 import type { Socket } from 'node:net';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Clock } from '../../domain/time/clock.ts';
+import { type Clock, MUCH_WORK_MS } from '../../domain/time/clock.ts';
 import type { Connector } from './connector.ts';
 import { closedEarly, ResponseParser, type ResponseSink } from './response-parser.ts';
 
@@ -129,8 +129,21 @@ export class Http1Connection {
     if (first !== undefined && !this.send(first)) this.#free();
   }
 
-  /** Must not throw. Returns true: reading goes on. */
+  /** Must not throw. False after much work: the rest waits for the next turn of the event loop. */
   #read(length: number): boolean {
+    if (length < LARGE_PIECE_BYTES) {
+      this.#take(length);
+      return true;
+    }
+    const { clock } = this.#owner;
+    const beganAtMs = clock.now();
+    this.#take(length);
+    if (clock.now() - beganAtMs < MUCH_WORK_MS) return true;
+    setImmediate(() => this.#isPaused || this.#socket?.resume());
+    return false;
+  }
+
+  #take(length: number): void {
     const answer = this.#answer;
     try {
       // When there is no request nothing may arrive, and arriving bytes must not be taken for the next answer.
@@ -139,7 +152,6 @@ export class Http1Connection {
     } catch (thrown) {
       this.destroy(thrown as Error);
     }
-    return true;
   }
 
   #end(): void {
@@ -189,6 +201,8 @@ export class Http1Connection {
 
 /** The buffer into which all sockets read: the bytes are taken out before the next one reads. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
+/** A piece of this size may have hundreds of messages, and Node reads up to 32 of one socket in a turn. */
+const LARGE_PIECE_BYTES = 16 * 1024;
 
 function connectTimeout(): Error {
   return Object.assign(new Error(`no connection within ${LIMITS.connectMs} ms`), { code: 'ETIMEDOUT' });

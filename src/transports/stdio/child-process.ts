@@ -13,7 +13,7 @@ import {
   type ProgramOutput,
 } from '../../domain/instances/found-instances.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
+import { MUCH_WORK_MS, settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
 import type { OpenOptions, ProgramOptions } from '../open-options.ts';
 import { groupRuns, killGroup, killTree, ownsGroup } from './process-group.ts';
 
@@ -126,7 +126,10 @@ function exitOf(child: ChildProcess, scheduler: ProcessOptions['scheduler']): Pr
   });
 }
 
-/** Calls `take` with each piece. After one that was much work the rest of the pipe waits for the next turn of the event loop. */
+/**
+ * Calls `take` with each piece. After one that was much work the rest of the pipe waits for the next turn of the event loop: Node
+ * reads up to 32 pieces of one pipe in a turn.
+ */
 function follow(pipe: Readable, take: (piece: Buffer) => void): Readable {
   return pipe.on('data', (piece: Buffer) => {
     const beganAtMs = systemClock.now();
@@ -136,9 +139,6 @@ function follow(pipe: Readable, take: (piece: Buffer) => void): Readable {
     setImmediate(() => pipe.resume());
   });
 }
-
-/** Node reads up to 32 pieces of one pipe in a turn: a program that writes without end would delay all other calls by seconds. */
-const MUCH_WORK_MS = 5;
 
 /** The longest wait for the effect of SIGKILL. */
 export const LAST_WAIT_MS = 1_000;
