@@ -20,30 +20,25 @@ const PEER_WAITING = compileShape(
   'body',
 );
 
-/** A pinned template or view, and the path of its tools. */
-export interface PinnedTools {
-  readonly id: string;
-  readonly target: string;
-}
-
 /** The answer to another node. */
 export function ownWaiting(id: string, { approvals, scheduler }: Services): Promise<Reply> {
-  return jsonInTurns({ waiting: approvals.waitingAt(id) }, scheduler);
+  return jsonInTurns({ waiting: approvals.waitingDefinitions(id) }, scheduler);
 }
 
-/** Learns what waits at the other nodes. Resolves with the ids of the nodes that did not answer. */
+/** Learns what waits at the other nodes for a template or a view. Resolves with the ids of the nodes that did not answer. */
 export async function learnWaiting(
-  { id, target }: PinnedTools,
+  kind: 'templates' | 'views',
+  id: string,
   principal: Principal,
   { approvals, deployment }: Services,
 ): Promise<readonly string[]> {
   if (deployment === undefined || !approvals.isPinned(id)) return [];
   const { answers, partial } = await deployment.ask({
-    target,
+    target: `/gateway/${kind}/${id}/tools`,
     principal,
     shape: PEER_WAITING,
     isFresh: true,
   });
-  for (const { waiting } of answers.values()) await approvals.noteOther(id, waiting);
+  for (const { waiting } of answers.values()) await approvals.learn(id, waiting);
   return partial;
 }

@@ -3,7 +3,7 @@
 import Type from 'typebox';
 import { callable } from '../../domain/lists/listed-tools.ts';
 import { MissingNodes, missing } from '../all-nodes/deployment.ts';
-import { Digest, learnWaiting, ownWaiting, type PinnedTools } from '../all-nodes/waiting-tools.ts';
+import { Digest, learnWaiting, ownWaiting } from '../all-nodes/waiting-tools.ts';
 import { AnyObject, closed, text } from '../records/schemas.ts';
 import { jsonInTurns } from '../replies/json-in-turns.ts';
 import { json } from '../replies/reply.ts';
@@ -82,10 +82,6 @@ function described(
 
 const PATH = '/gateway/templates/:template/tools';
 
-function pinnedTools(template: string): PinnedTools {
-  return { id: template, target: PATH.replace(':template', template) };
-}
-
 export const templateToolRoutes: readonly HttpRoute[] = [
   defineRoute('GET', PATH, {
     summary: 'The tools of a template, and whether their definitions are approved',
@@ -109,7 +105,7 @@ export const templateToolRoutes: readonly HttpRoute[] = [
       const { gateway, scheduler, deployment } = services;
       const { approve } = gateway.template(template).policy;
       if (deployment === undefined) return ownWaiting(template, services);
-      const partial = await learnWaiting(pinnedTools(template), principal, services);
+      const partial = await learnWaiting('templates', template, principal, services);
       const all = await toolsOf(template, services);
       const toolOf = ({ name }: ToolRecord) => ({ template, tool: name });
       const tools = await callable(principal, all, toolOf, scheduler);
@@ -131,7 +127,7 @@ export const templateToolRoutes: readonly HttpRoute[] = [
       const { gateway, approvals } = services;
       const { tools = 'all', digests } = body;
       gateway.requireExisting(template);
-      await learnWaiting(pinnedTools(template), principal, services);
+      await learnWaiting('templates', template, principal, services);
       const approved = await approvals.approve(template, tools === 'all' ? undefined : tools, digests);
       return json(200, { template_name: template, approved });
     },

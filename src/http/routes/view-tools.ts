@@ -3,7 +3,7 @@
 import Type from 'typebox';
 import { callable } from '../../domain/lists/listed-tools.ts';
 import { MissingNodes, missing } from '../all-nodes/deployment.ts';
-import { learnWaiting, ownWaiting, type PinnedTools } from '../all-nodes/waiting-tools.ts';
+import { learnWaiting, ownWaiting } from '../all-nodes/waiting-tools.ts';
 import { text } from '../records/schemas.ts';
 import { jsonInTurns } from '../replies/json-in-turns.ts';
 import { json } from '../replies/reply.ts';
@@ -20,10 +20,6 @@ const ViewTool = Type.Object({
 });
 
 const PATH = '/gateway/views/:view/tools';
-
-function pinnedTools(view: string): PinnedTools {
-  return { id: view, target: PATH.replace(':view', view) };
-}
 
 export const viewToolRoutes: readonly HttpRoute[] = [
   defineRoute('GET', PATH, {
@@ -48,7 +44,7 @@ export const viewToolRoutes: readonly HttpRoute[] = [
       const { definition } = visibleView(principal, gateway, params.view);
       const { id, approve = 'none' } = definition;
       if (deployment === undefined) return ownWaiting(id, services);
-      const partial = await learnWaiting(pinnedTools(id), principal, services);
+      const partial = await learnWaiting('views', id, principal, services);
       const tools = await callable(principal, await gateway.views.tools(id), (tool) => tool, scheduler);
       return jsonInTurns({ view: id, approve, tools, ...missing(partial) }, scheduler);
     },
@@ -67,7 +63,7 @@ export const viewToolRoutes: readonly HttpRoute[] = [
     handler: async ({ params, body: { tools = 'all', digests }, principal }, services) => {
       const { gateway } = services;
       const { id } = visibleView(principal, gateway, params.view).definition;
-      await learnWaiting(pinnedTools(id), principal, services);
+      await learnWaiting('views', id, principal, services);
       const approved = await gateway.views.approve(id, tools === 'all' ? undefined : tools, digests);
       return json(200, { view: id, approved: [...approved] });
     },

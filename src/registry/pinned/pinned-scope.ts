@@ -114,18 +114,17 @@ export class PinnedScope {
     }
   }
 
-  /** The definitions that wait. */
-  listedWaiting(): ListedTool[] {
+  /** The definitions that wait, of all tools. */
+  waitingDefinitions(): ListedTool[] {
     return [...this.#waiting.keys()].flatMap((tool) =>
       this.#definitionsOf(tool).map((definition) => ({ tool, ...definition })),
     );
   }
 
-  /** Notes definitions that wait at another node, which reports them, in several turns. */
-  async noteOther(tools: readonly ListedTool[]): Promise<void> {
+  /** Keeps definitions that wait at another node, whose events report them, in several turns. */
+  async learn(definitions: readonly ListedTool[]): Promise<void> {
     if (this.#approved === undefined || this.isFirst) return;
-    const keep = ({ tool, digest, definition }: ListedTool) => this.#keep(tool, digest, definition);
-    await eachInGroups(tools, keep, this.#deps.scheduler);
+    await eachInGroups(definitions, (each) => this.#keep(each), this.#deps.scheduler);
   }
 
   /** True when something changed. */
@@ -209,7 +208,7 @@ export class PinnedScope {
 
   /** True for a tool that waits since now. */
   #note({ tool, digest, definition: listed }: ListedTool): boolean {
-    if (!this.#keep(tool, digest, listed, approvedPart)) return false;
+    if (!this.#keep({ tool, digest, definition: approvedPart(listed) })) return false;
     if (this.isFirst || this.#approved === undefined) return false;
     const fields = this.eventOf(tool);
     if (this.#approved.has(tool)) this.#deps.emit({ type: 'tool.changed', ...fields });
@@ -218,16 +217,11 @@ export class PinnedScope {
     return true;
   }
 
-  /** True for a definition that waits since now. `partOf`: the part of it to keep. */
-  #keep(
-    tool: string,
-    digest: string,
-    definition: JsonObject,
-    partOf = (whole: JsonObject) => whole,
-  ): boolean {
+  /** True for a definition that waits since now. It has its approved part only. */
+  #keep({ tool, digest, definition }: ListedTool): boolean {
     const definitions = this.#waiting.get(tool) ?? new Map<string, WaitingDefinition>();
     if (this.#approved?.get(tool)?.includes(digest) === true || definitions.has(digest)) return false;
-    const text = JSON.stringify(partOf(definition));
+    const text = JSON.stringify(definition);
     if (this.#units + text.length > MAX_WAITING_UNITS || definitions.size >= MAX_DIGESTS) return false;
     this.#units += text.length;
     definitions.set(digest, { definition: JSON.parse(text), units: text.length });

@@ -173,14 +173,14 @@ export class ToolApprovals {
     return this.#takenOf(id, states);
   }
 
-  /** The definitions of a pinned template or view that wait, which this node has listed or was told of. */
-  waitingAt(id: string): readonly ListedTool[] {
-    return this.#of(id)?.listedWaiting() ?? [];
+  /** The definitions of a pinned template or view that wait, those of other nodes included that this one has learned. */
+  waitingDefinitions(id: string): readonly ListedTool[] {
+    return this.#of(id)?.waitingDefinitions() ?? [];
   }
 
-  /** Notes the definitions of a pinned template or view that wait at another node. */
-  async noteOther(id: string, tools: readonly ListedTool[]): Promise<void> {
-    await this.#of(id)?.noteOther(tools);
+  /** Keeps the definitions of a pinned template or view that wait at another node. */
+  async learn(id: string, definitions: readonly ListedTool[]): Promise<void> {
+    await this.#of(id)?.learn(definitions);
   }
 
   /** The tools of a pinned template or view that wait. */
