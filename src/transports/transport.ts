@@ -92,7 +92,10 @@ export interface Conversation {
 }
 
 /** The part of a conversation that a call needs. */
-export type CallConversation = Pick<Conversation, 'exchange' | 'isIndependent' | 'endsAfterCall'>;
+export interface CallConversation extends Pick<Conversation, 'exchange' | 'isIndependent' | 'endsAfterCall'> {
+  /** True when the conversation had a use before this one, and may have ended unnoticed since. Default: false. */
+  readonly isReused?: boolean;
+}
 
 /** The client for which a conversation is opened, and its bounds. */
 export interface ConversationOpening {

@@ -68,16 +68,16 @@ test('at the only instance it is done three times more, and not there once it ma
   assert.is(next({ error, isRepeatable: true }, { bound: { mayHaveArrived: 'here' } }), 'giveUp');
 });
 
-test('a kept conversation that had ended unnoticed is replaced once, and nothing is counted for it', () => {
-  const kept = { ...failed('no', false), sentIn: 'kept' } as const;
+test('a reused conversation that had ended unnoticed is replaced once, and nothing is counted for it', () => {
+  const reused = { ...failed('no', false), sentIn: 'reused' } as const;
   const exhausted = { attemptsLeft: 0, retriesMade: 3 };
-  assert.is(next(kept, exhausted), 'reopen');
-  assert.is(next(kept, { ...exhausted, bound: { mayHaveArrived: 'earlier' } }), 'reopen');
-  assert.is(next(kept, { hasReopened: true }), 'elsewhere');
-  assert.is(next({ ...kept, sentIn: 'fresh' }), 'elsewhere');
-  assert.is(next({ ...kept, ...failed('unknown', true) }), 'elsewhere');
+  assert.is(next(reused, exhausted), 'reopen');
+  assert.is(next(reused, { ...exhausted, bound: { mayHaveArrived: 'earlier' } }), 'reopen');
+  assert.is(next(reused, { hasReopened: true }), 'elsewhere');
+  assert.is(next({ ...reused, sentIn: 'fresh' }), 'elsewhere');
+  assert.is(next({ ...reused, ...failed('unknown', true) }), 'elsewhere');
   const error = backendUnavailable('x', { delivered: 'no', refusal: { status: 404, waitMs: undefined } });
-  assert.is(next({ ...kept, error }), 'elsewhere');
+  assert.is(next({ ...reused, error }), 'elsewhere');
 });
 
 test('one more begins beside what is silent if it does no harm, a try is left, and the budget has room', () => {

@@ -28,8 +28,6 @@ export interface CallRoute {
    * The next step of the call. `reason` says why the call asks again after it was sent; undefined before.
    */
   step(call: RunningCall, reason?: StepReason): Step;
-  /** True when the conversation of this plan was open before the call, and may have ended unnoticed. Default: none was. */
-  wasOpenBefore?(plan: AttemptPlan): boolean;
   /** Called when the call is over: releases what the route holds for it. */
   end?(): void;
 }

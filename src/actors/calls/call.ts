@@ -332,12 +332,11 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     plan?: AttemptPlan,
   ): void {
     const { route } = this.#input;
-    const conversation = plan && route.wasOpenBefore?.(plan) ? 'kept' : 'fresh';
     const own = this.#isAnswering ? 'answering' : undefined;
     const failed = {
       error,
       isRepeatable: at.isRepeatable,
-      sentIn: plan && conversation,
+      sentIn: plan && (plan.conversation?.isReused ? 'reused' : 'fresh'),
       progress: this.#attempts.newest === undefined ? own : 'others',
     } as const;
     const next = this.retries.decide(at, failed, route.onlyInstance);

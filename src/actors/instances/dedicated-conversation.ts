@@ -26,6 +26,9 @@ export const EXTENSION_IDLE_MS = 10 * 60_000;
 /** One use, those of one owner, or those of all owners; see `sharedBy`. */
 type Sharing = 'oneUse' | 'owner' | 'equalExtensions';
 
+/** What carries the calls of a conversation. */
+type CallCarrier = Pick<Conversation, 'exchange'>;
+
 /** The conversation that a use needs, and the owner to whom it is counted. */
 export interface ConversationRequest {
   /** The owner in whose share the conversation counts. For a shared one: the owner that needed it first. */
@@ -39,7 +42,7 @@ export interface ConversationRequest {
   /** How long the conversation stays open without a use, in ms. Default: it is for this use alone, and ends with it. */
   readonly idleMs?: number;
   /** Makes the object that carries the calls; called once per conversation. Default: the conversation itself. */
-  readonly forCallsOf?: ((conversation: Conversation) => CallConversation) | undefined;
+  readonly carrierOf?: ((conversation: Conversation) => CallCarrier) | undefined;
 }
 
 /**
@@ -81,7 +84,7 @@ const LEVEL_MS = 5_000;
  * A conversation of one or more clients with the backend of an instance. It is itself the observer of its end, to
  * save an object in each of thousands of conversations.
  */
-export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
+export class DedicatedConversation implements CallConversation, Pick<Observer<Closed>, 'next'> {
   readonly ownerId: string;
   readonly key: string | undefined;
   readonly sharing: Sharing;
@@ -97,13 +100,15 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   readonly #resolveGone: () => void;
   /** The open conversation; undefined until it is open. */
   inner: Conversation | undefined;
-  /** The object that carries calls in the conversation; undefined until it is open. */
-  forCalls: CallConversation | undefined;
+  /** What carries the calls of stateless clients; undefined until the conversation is open. */
+  #carrier: CallCarrier | undefined;
   #feed: Feed | undefined;
   /** The number of sessions that hold it, also between their calls. */
   #sessions = 0;
   /** The number of calls under way in it. */
   #calls = 0;
+  /** The number of uses so far, of sessions and calls. */
+  #uses = 0;
   usedAtMs: number;
   /** True once the conversation has ended, and its calls have got their error; its process may still be ending. */
   isOver = false;
@@ -115,7 +120,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   #settingLevel: Promise<void> | undefined;
 
   constructor(deps: Timing, { request, key, open, listener }: ConversationInput) {
-    const { ownerId, sharing = 'oneUse', session, idleMs = 0, forCallsOf } = request;
+    const { ownerId, sharing = 'oneUse', session, idleMs = 0, carrierOf } = request;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = ownerId;
     this.key = key;
@@ -128,7 +133,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     this.#idleMs = idleMs;
     this.usedAtMs = deps.clock.now();
     if (idleMs > 0) this.#disarm = this.#arm(idleMs);
-    this.opening = this.#open(open, forCallsOf);
+    this.opening = this.#open(open, carrierOf);
     this.opening.catch(() => undefined); // its uses get the error
   }
 
@@ -158,14 +163,29 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   }
   /** True when the conversation is open and no call is under way: ending it would affect only idle sessions. */
   get hasOnlyIdleSessions(): boolean {
-    return this.inner !== undefined && this.#calls === 0;
+    return this.isOpen && this.#calls === 0;
+  }
+  get isReused(): boolean {
+    return this.#uses > 1;
+  }
+  get isOpen(): boolean {
+    return this.inner !== undefined;
+  }
+  get isIndependent(): boolean | undefined {
+    return this.inner?.isIndependent;
   }
   get acceptsAnotherUse(): boolean {
     return this.#stage === 'serving' && (this.sharing !== 'oneUse' || this.isIdle);
   }
 
+  /** Carries a call of a stateless client, when the conversation is open. */
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return (this.#carrier ?? refuse()).exchange(request);
+  }
+
   /** Keeps the conversation open for a session, until `release`. */
   hold(): void {
+    this.#uses += 1;
     this.#sessions += 1;
   }
   release(): void {
@@ -175,6 +195,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
 
   /** Keeps the conversation open for a call, until `endCall`. */
   beginCall(): void {
+    this.#uses += 1;
     this.#calls += 1;
   }
   endCall(): void {
@@ -243,7 +264,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     if (this.isIdle && (this.#stage !== 'serving' || this.#idleMs === 0)) void this.close();
   }
 
-  async #open(open: ConversationInput['open'], forCallsOf: ConversationRequest['forCallsOf']) {
+  async #open(open: ConversationInput['open'], carrierOf: ConversationRequest['carrierOf']) {
     const { signal } = this.#ending;
     let conversation: Conversation | undefined;
     try {
@@ -257,7 +278,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
       throw backendUnavailable('closed by the gateway', { delivered: 'no' });
     }
     this.inner = conversation;
-    this.forCalls = forCallsOf?.(conversation) ?? conversation;
+    this.#carrier = carrierOf?.(conversation) ?? conversation;
     this.#listener.opened(this, conversation);
     conversation.closed$.subscribe(this);
     return conversation;

@@ -31,8 +31,6 @@ import {
 /** One use of a dedicated conversation. */
 export interface ConversationUse {
   readonly conversation: DedicatedConversation;
-  /** False when the conversation was opened for this use; else it may have ended unnoticed. */
-  readonly wasOpenBefore: boolean;
   /** Ends the use. Idempotent. */
   readonly end: () => void;
 }
@@ -98,7 +96,7 @@ export class DedicatedConversations implements ConversationListener {
       if (isSession) conversation.release();
       else conversation.endCall();
     };
-    return { conversation, wasOpenBefore: known !== undefined, end };
+    return { conversation, end };
   }
 
   /**

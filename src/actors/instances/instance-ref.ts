@@ -203,7 +203,7 @@ export class InstanceRef implements Candidate {
    */
   use(request: ConversationRequest): ConversationUse {
     const use = this.#actor.getSnapshot().context.dedicated.use(request);
-    if (!use.wasOpenBefore)
+    if (!use.conversation.isReused)
       use.conversation.opening.catch((thrown: unknown) => this.#reportFailure(asGatewayError(thrown)));
     return use;
   }

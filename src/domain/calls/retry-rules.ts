@@ -14,10 +14,10 @@ export interface CallFailure {
   /** True when a repeat does no harm. */
   readonly isRepeatable: boolean;
   /**
-   * The conversation in which the request itself was sent, so that the error may be its answer. `kept`: one that was open before
-   * the call, and may have ended unnoticed. Default: something failed before.
+   * The conversation in which the request itself was sent, so that the error may be its answer. `reused`: one that had
+   * another use before, and may have ended unnoticed. Default: something failed before.
    */
-  readonly sentIn?: 'fresh' | 'kept' | undefined;
+  readonly sentIn?: 'fresh' | 'reused' | undefined;
   /** `others`: other attempts of the same call are under way. `answering`: the caller has messages of this one. Default: neither. */
   readonly progress?: 'others' | 'answering' | undefined;
 }
@@ -40,7 +40,7 @@ export interface CallHistory {
 /**
  * The way in which a call is tried again. `elsewhere`: at another instance. `here`: at the only instance that may
  * answer, after a pause. `move`: at another instance, but only if the session of the call moves there. `reopen`: at
- * the same instance in a new conversation; the failure does not count, because the kept one had ended unnoticed and
+ * the same instance in a new conversation; the failure does not count, because the reused one had ended unnoticed and
  * no backend got the request.
  */
 export type RetryKind = 'elsewhere' | 'here' | 'move' | 'reopen';
@@ -83,7 +83,7 @@ export function nextAfter(
   if (progress === 'others') return 'keepOthers';
   if (progress === 'answering' || !mayRepeat(failed)) return 'giveUp';
   const reachedNobody = error.delivered === 'no';
-  if (sentIn === 'kept' && !hasReopened && reachedNobody && isUnanswered(error)) return 'reopen';
+  if (sentIn === 'reused' && !hasReopened && reachedNobody && isUnanswered(error)) return 'reopen';
   if (bound === undefined) return attemptsLeft > 0 ? 'elsewhere' : 'giveUp';
   if (!isUnanswered(error)) return 'giveUp';
   if (retriesMade < MAX_AT_BOUND && (reachedNobody || bound.mayHaveArrived === false)) return 'here';

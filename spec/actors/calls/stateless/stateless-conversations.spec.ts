@@ -39,7 +39,10 @@ test('keeps instances, owners and capabilities apart', async () => {
   assert.is(new Set(uses.map(({ conversation }) => conversation)).size, 4);
   const again = stateless.use(one, guest('ann'));
   assert.is(again.conversation, uses[0]?.conversation);
-  assert.equal([again.wasOpenBefore, uses.some(({ wasOpenBefore }) => wasOpenBefore)], [true, false]);
+  assert.equal(
+    uses.map(({ conversation }) => conversation.isReused),
+    [true, false, false, false],
+  );
 });
 
 test('uses an SSE conversation in which the client can be asked to one call at a time', async () => {
@@ -65,7 +68,7 @@ test('counts large profiles in bytes as long as their conversations are open', a
     () => use('ann'),
     (error: unknown) => hasCode(error, 'QUEUE_FULL'),
   );
-  assert.is(stateless.use(one, guest('ann')).wasOpenBefore, false);
+  assert.is(stateless.use(one, guest('ann')).conversation.isReused, false);
   await stateless.close();
   await settled();
   assert.is(declarations.total, 0);
@@ -110,13 +113,13 @@ test('opens at most as many conversations again while the old ones are still clo
 
 test('relays messages outside of calls for processes, and over HTTP if the client can be asked', async () => {
   const [web, pipe] = [await instanceOf('http'), await instanceOf('stdio', 'b')];
-  const uses = [
-    stateless.use(web, { ...guest('ann'), profile: ASKABLE }),
-    stateless.use(web, guest('ann')),
-    stateless.use(pipe, guest('ann')),
-  ];
+  stateless.use(web, { ...guest('ann'), profile: ASKABLE });
+  stateless.use(web, guest('ann'));
+  stateless.use(pipe, guest('ann'));
   await settled();
-  const found = uses.map(({ conversation }) => conversation.forCalls instanceof StatelessConversation);
+  const found = [...harness.conversations('a'), ...harness.conversations('b')].map(
+    ({ listeners }) => listeners > 0,
+  );
   assert.equal(found, [true, false, true]);
 });
 

@@ -19,7 +19,7 @@ import {
 import { isCustomNotice, LEGACY_VERSIONS } from '../../../domain/mcp/mcp.ts';
 import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
-import type { CallConversation, Conversation } from '../../../transports/transport.ts';
+import type { Conversation } from '../../../transports/transport.ts';
 import { type DedicatedConversation, sharedBy } from '../../instances/dedicated-conversation.ts';
 import { type ConversationUse, conversationKeyOf } from '../../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
@@ -67,13 +67,13 @@ export class StatelessConversations {
       sharing,
       idleMs: STATELESS_IDLE_MS,
       // Messages of the backend outside of calls go to the call under way.
-      forCallsOf:
+      carrierOf:
         sharing === 'oneUse' || acceptsServerRequests(profile)
           ? (conversation) => new StatelessConversation(conversation)
           : undefined,
     });
-    if (!use.wasOpenBefore) {
-      const { conversation } = use;
+    const { conversation } = use;
+    if (!conversation.isReused) {
       const bytes = profileBytes(profile);
       if (!this.#declarations.take(owner.id, bytes)) {
         void conversation.close();
@@ -141,7 +141,7 @@ export class StatelessConversations {
  * A conversation whose backend may send messages outside of calls, over HTTP or during a request of the gateway
  * itself. Questions and log messages are passed to a call that is under way. All its calls belong to one owner.
  */
-export class StatelessConversation implements CallConversation {
+export class StatelessConversation implements Pick<Conversation, 'exchange'> {
   readonly #inner: Conversation;
   /** The listeners of the calls under way, oldest first. */
   readonly #calls = new Set<(message: ServerMessage) => void>();
@@ -150,10 +150,6 @@ export class StatelessConversation implements CallConversation {
   constructor(inner: Conversation) {
     this.#inner = inner;
     inner.messages$.subscribe((message) => this.#deliver(message));
-  }
-
-  get isIndependent(): boolean | undefined {
-    return this.#inner.isIndependent;
   }
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {

@@ -84,10 +84,6 @@ export class StatelessRoute implements CallRoute {
     return stepWithout((this.#dedicatedAt ?? this.#viaTransport).isOnlyFull(excluded));
   }
 
-  wasOpenBefore(plan: AttemptPlan): boolean {
-    return plan instanceof DedicatedPlan && plan.use.wasOpenBefore;
-  }
-
   #reopen({ plan }: StepReason): void {
     if (!(plan instanceof DedicatedPlan)) return;
     plan.use.conversation.refuseUses(); // its attempt has not ended yet
@@ -176,8 +172,9 @@ export class StatelessRoute implements CallRoute {
     const use = this.#use(ref, hasExtensions);
     const { conversation } = use;
     this.#taken = new DedicatedPlan(this, ref, use, forLegacy(this.#input.request));
-    if (this.#logLevel === undefined || !conversation.requireLogLevel(this.#logLevel))
-      this.#taken.conversation = conversation.forCalls;
+    const awaitsLevel =
+      this.#logLevel !== undefined && conversation.requireLogLevel(this.#logLevel) !== undefined;
+    if (conversation.isOpen && !awaitsLevel) this.#taken.conversation = conversation;
     return this.#taken;
   }
 
@@ -215,7 +212,7 @@ export class StatelessRoute implements CallRoute {
     // A program takes time to start on any instance; over a network a healthy backend opens at once.
     const hasAlternative = isNetworked(ref.definition) && this.#hasOther(ref, excluded);
     const opened = () => {
-      plan.conversation = use.conversation.forCalls;
+      plan.conversation = use.conversation;
       this.#dedicatedAt = this.#routeTo(ref, plan.conversation);
     };
     return (hasAlternative ? race(ready$, this.#halfTime(deadline.timeoutAtMs)) : ready$).pipe(
