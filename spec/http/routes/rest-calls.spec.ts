@@ -275,7 +275,7 @@ test('get 404 for an unknown resource or prompt, and 422 for wrong arguments of 
   assert.equal(unable.body.backend_error, { code: -32601, message: 'Method not found' });
 });
 
-test('read equal lists of a large tool at the same time once, and write their answer once, in pieces', async () => {
+test('parse a list of a large tool once while it is in use, and write its answer once, in pieces', async () => {
   const properties = Object.fromEntries(Array.from({ length: 40_000 }, (_, n) => [`argument${n}`, {}]));
   const page = JSON.stringify({ tools: [{ name: 'large', inputSchema: { type: 'object', properties } }] });
   const waiting: (() => void)[] = [];
@@ -311,10 +311,15 @@ test('read equal lists of a large tool at the same time once, and write their an
   };
   try {
     isHolding = true;
+    const inUse = app.gateway.list('large', 'tools');
+    await until(() => waiting.length === 1);
     const asked = Array.from({ length: 5 }, () => app.ask('GET', '/mcp/large/tools/list'));
-    await until(() => waiting.length >= asked.length);
+    await until(() => waiting.length > asked.length);
+    waiting.shift()?.();
+    const { items } = await inUse;
     for (const go of waiting) go();
     const [first, ...others] = await Promise.all(asked);
+    assert.is(items.length, 1); // the list was in use until here
     assert.match(first?.text ?? '', '"argument39999":{"type":"any","description":""}}}}],"count":1}');
     for (const { text } of others) assert.ok(text === first?.text);
   } finally {
