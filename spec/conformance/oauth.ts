@@ -49,6 +49,13 @@ export function oauthConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await oauth.find('code', ['small']), [{ ...rowOf('small'), version: 1 }]);
   });
 
+  declare('finds the rows of any number of keys', async ({ oauth }) => {
+    for (const key of ['first', 'last']) await oauth.save(rowOf(key));
+    const others = Array.from({ length: 40_000 }, (_, index) => `other ${index}`);
+    const found = await oauth.find('code', ['first', ...others, 'last']);
+    assert.equal(keysOf(found), ['first', 'last']);
+  });
+
   declare('a row is saved again under its key, and changes no revision', async (store) => {
     const { oauth } = store;
     const revision = await store.revision();

@@ -62,7 +62,7 @@ export interface OAuthFilter {
 /** What ends together. */
 type OAuthEnd = Pick<OAuthRow, 'grantId' | 'userId' | 'clientKey'> & Pick<OAuthFilter, 'kind'>;
 
-/** The most keys of one operation of an OAuthStore, and most rows that a sweep deletes: databases limit the values in a list. */
+/** The most keys that one operation of an OAuthStore deletes, and most rows that a sweep does: databases limit the values in a list. */
 export const MAX_OAUTH_ROWS = 500;
 
 /**
@@ -71,7 +71,7 @@ export const MAX_OAUTH_ROWS = 500;
  * verified again.
  */
 export interface OAuthStore {
-  /** The rows of these keys, without those that do not exist or cannot be decrypted. */
+  /** The rows of these keys, any number of them, without those that do not exist or cannot be decrypted. */
   find(kind: OAuthKind, keys: readonly string[]): Promise<OAuthRow[]>;
   /** The rows that the filter selects, newest first. */
   list(filter: OAuthFilter, limit: number): Promise<OAuthRow[]>;

@@ -1,7 +1,6 @@
 // Users and API keys in a database. Each change of an account first locks the row of the revision, so that
 // two nodes cannot demote the last two admins at the same time.
 
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type EntitySchema, raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import {
@@ -32,15 +31,10 @@ import {
 } from './entities.ts';
 import { replacing } from './orm-oauth.ts';
 import type { OrmOperations } from './orm-operations.ts';
-import { TableRows } from './table-rows.ts';
+import { inBatches, TableRows } from './table-rows.ts';
 
 /** The most keys in one write, which a distant database must finish within the timeout of one operation. */
 const TOUCH_BATCH = 100;
-/**
- * The most rows of one query: each may have 48 Ki characters of rights, and all of them are parsed in one turn of the
- * event loop.
- */
-const ID_BATCH = 32;
 
 export function ormAccounts(operations: OrmOperations, cipher: Cipher | undefined): AccountStore {
   const userIds = () => createdIds<UserTableRow>(operations, ({ users }) => users);
@@ -49,10 +43,10 @@ export function ormAccounts(operations: OrmOperations, cipher: Cipher | undefine
     userIds,
     apiKeyIds,
     findUsers: (ids) =>
-      inBatches(ids ?? userIds(), (where) =>
+      findOfIds(ids ?? userIds(), (some) =>
         operations.run(async (em, { users }) => {
           const rows = new TableRows(em, users, operations);
-          return (await rows.find(where, 'position')).map(userOf);
+          return (await rows.find({ id: some }, 'position')).map(userOf);
         }),
       ),
     findUserByName: (username) =>
@@ -104,10 +98,10 @@ export function ormAccounts(operations: OrmOperations, cipher: Cipher | undefine
         return ended?.some(({ id }) => id === tokenId) ?? false;
       }),
     findApiKeys: (ids) =>
-      inBatches(ids ?? apiKeyIds(), (where) =>
+      findOfIds(ids ?? apiKeyIds(), (some) =>
         operations.run(async (em, { apiKeys }) => {
           const rows = new TableRows(em, apiKeys, operations);
-          return (await rows.find(where, 'position')).map((row) =>
+          return (await rows.find({ id: some }, 'position')).map((row) =>
             readRow('api_keys', row.id, () => recordOf<ApiKey>(row)),
           );
         }),
@@ -170,18 +164,11 @@ async function createdIds<Row extends { readonly id: string; readonly createdAt:
   });
 }
 
-/** Finds the rows with these ids, in batches. A file answers within the turn that asks. */
-async function inBatches<T>(
+async function findOfIds<T>(
   wanted: readonly string[] | Promise<readonly CreatedId[]>,
-  find: (where: { readonly id: readonly string[] }) => Promise<readonly T[]>,
+  find: (ids: readonly string[]) => Promise<readonly T[]>,
 ): Promise<T[]> {
-  const ids = wanted instanceof Promise ? (await wanted).map(({ id }) => id) : wanted;
-  const found: T[] = [];
-  for (let start = 0; start < ids.length; start += ID_BATCH) {
-    if (start > 0) await nextTurn();
-    found.push(...(await find({ id: ids.slice(start, start + ID_BATCH) })));
-  }
-  return found;
+  return inBatches(wanted instanceof Promise ? (await wanted).map(({ id }) => id) : wanted, find);
 }
 
 async function userWhere(

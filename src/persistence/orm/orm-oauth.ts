@@ -15,7 +15,7 @@ import {
 import type { OAuthTableRow, Tables } from './entities.ts';
 import type { OrmOperations, Work } from './orm-operations.ts';
 import { opened, purposeOfOAuth, sealed } from './sealed.ts';
-import { TableRows } from './table-rows.ts';
+import { inBatches, TableRows } from './table-rows.ts';
 
 /**
  * The kinds of rows that every sign-in replaces. A power failure may lose the last second of them, as with `save`:
@@ -28,9 +28,11 @@ export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined):
   const rowsIn = (em: SqlEntityManager, oauth: Tables['oauth']) => new TableRows(em, oauth, operations);
   return {
     find: (kind, keys) =>
-      operations.run(async (em, { oauth }) => {
-        return rowsOf(await rowsIn(em, oauth).find({ kind, key: keys }), cipher);
-      }),
+      inBatches(keys, (some) =>
+        operations.run(async (em, { oauth }) => {
+          return rowsOf(await rowsIn(em, oauth).find({ kind, key: some }), cipher);
+        }),
+      ),
     list: (filter, limit) =>
       operations.run(async (em, { oauth }) => {
         const order = { orderBy: { createdAt: 'desc', key: 'asc' }, limit } as const;

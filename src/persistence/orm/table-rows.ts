@@ -1,5 +1,6 @@
 // Rows of one table by the values of columns.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   type EntityMetadata,
   type EntitySchema,
@@ -123,6 +124,25 @@ export class TableRows<Row extends object> {
     this.#columns ??= tableOf(this.#em.getMetadata().get(this.#entity));
     return this.#columns;
   }
+}
+
+/**
+ * The most rows of one query by keys: each may have 48 Ki characters of rights, and all of them are decrypted and parsed in one
+ * turn of the event loop. Databases limit the values in a list, too.
+ */
+const KEY_BATCH = 32;
+
+/** Finds the rows with these keys, any number of them, in batches. A file answers within the turn that asks. */
+export async function inBatches<T>(
+  keys: readonly string[],
+  find: (keys: readonly string[]) => Promise<readonly T[]>,
+): Promise<T[]> {
+  const found: T[] = [];
+  for (let start = 0; start < keys.length; start += KEY_BATCH) {
+    if (start > 0) await nextTurn();
+    found.push(...(await find(keys.slice(start, start + KEY_BATCH))));
+  }
+  return found;
 }
 
 function tableOf({ tableName, props }: EntityMetadata): Table {
