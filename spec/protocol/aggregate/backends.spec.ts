@@ -7,8 +7,11 @@ import { noHealthyInstance } from '../../../src/domain/errors/backend-errors.ts'
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { Owner } from '../../../src/domain/mcp/client.ts';
 import type { ListField } from '../../../src/domain/mcp/mcp.ts';
+import type { McpSession } from '../../../src/domain/sessions/mcp-session.ts';
 import { GATEWAY_INFO } from '../../../src/domain/version.ts';
+import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
+import { pass, settled } from '../../helpers/time/simulated-time.ts';
 import { passTurns, TurnCounter } from '../../helpers/time/turns.ts';
 import { ADA, answered, type ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
 import { twoTemplates, untilWanted, wantedUris } from './two-templates.ts';
@@ -94,6 +97,62 @@ test('announces tasks, extensions and experimental features, united over the tem
   });
   assert.equal(handshake?.greeting.capabilities, handshake?.capabilities);
   assert.is(aggregated.handshakes(ADA)[0], handshake, 'sessions share it');
+});
+
+test('a session waits for servers that start for the first time, since its client gets no later handshake', async () => {
+  const { a, b, aggregated } = twoTemplates();
+  const handshake = { ...b.handshake, greeting: { instructions: 'Ask twice.' } };
+  const starting = () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    b.handshakes = () => [];
+    Object.assign(b, { whenStarted: () => promise });
+    return () => {
+      b.handshakes = () => [handshake];
+      resolve();
+    };
+  };
+  const open = async () => {
+    const opened: McpSession[] = [];
+    const opening = aggregated.openSession(ADA, PROFILE).then((session) => opened.push(session));
+    await settled();
+    return {
+      opened,
+      instructions: () => opened.map((each) => each.handshake.greeting.instructions),
+      opening,
+    };
+  };
+  starting();
+  const early = await open();
+  await pass(9_999);
+  assert.equal(early.opened, []);
+  await pass(1);
+  assert.equal(early.instructions(), [undefined]);
+  const listed = aggregated.exchange({ method: 'tools/list' }, { owner: ADA, profile: PROFILE });
+  const list = firstValueFrom(listed);
+  const later = await open();
+  await pass(1_000); // what the session has waited for is not waited for as long again
+  assert.is((await list).event.kind, 'result');
+  assert.is(later.opened.length, 1);
+  const started = starting();
+  const last = await open();
+  started();
+  await last.opening;
+  assert.match(String(last.instructions()), '## b\n\nAsk twice.');
+  assert.is(aggregated.whenStarted(ADA), undefined);
+  a.handshakes = () => [];
+  const inTheMiddle = await open();
+  assert.is(inTheMiddle.opened.length, 1, 'it is not starting');
+});
+
+test('a session that waited for a start is not opened at a view that was deleted meanwhile', async () => {
+  const { b, aggregated } = twoTemplates();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  b.handshakes = () => [];
+  Object.assign(b, { whenStarted: () => promise });
+  const opening = aggregated.openSession(ADA, PROFILE);
+  aggregated.close('viewDeleted');
+  resolve();
+  assert.is(await codeOf(opening), 'SESSION_NOT_FOUND');
 });
 
 test('leaves out what is not an object in a capability, for which clients refuse the whole answer', () => {

@@ -21,7 +21,7 @@ import {
 } from 'rxjs';
 import type { ExchangeRequest, SentTo, SourcedEvent } from '../../domain/calls/exchange.ts';
 import type { EndReason } from '../../domain/errors/session-ends.ts';
-import { sessionLost } from '../../domain/errors/session-errors.ts';
+import { sessionEnded, sessionLost } from '../../domain/errors/session-errors.ts';
 import type {
   Client,
   ClientProfile,
@@ -93,6 +93,7 @@ export class AggregateBackends implements Backends {
   readonly #sessionDeps: AggregateSessionDeps;
   readonly #open = new Map<string, AggregateSession>();
   readonly #closed$ = new Subject<void>();
+  #closedFor: EndReason | undefined;
   readonly #handshakes = new LruMap<Handshake>(HANDSHAKES_REMEMBERED);
 
   constructor(options: AggregateOptions) {
@@ -106,6 +107,7 @@ export class AggregateBackends implements Backends {
 
   /** Ends the sessions and streams of its clients: the view was deleted. */
   close(reason: EndReason): void {
+    this.#closedFor = reason;
     this.#closed$.next();
     for (const session of this.#open.values()) void session.close(reason);
   }
@@ -114,7 +116,14 @@ export class AggregateBackends implements Backends {
     return [this.#handshake(owner)];
   }
 
+  /** See Backends; the servers that are starting for the first time are waited for as by lists (ADR 392). */
+  whenStarted(owner: Owner): Promise<void> | undefined {
+    return this.#options.lists.untilStarted(this.#templates(owner), owner);
+  }
+
   async openSession(owner: Owner, profile: ClientProfile, { id }: SessionOpening = {}): Promise<McpSession> {
+    await this.whenStarted(owner);
+    if (this.#closedFor !== undefined) throw sessionEnded(this.#closedFor);
     const handshake = this.#handshake(owner);
     const value = newAggregateSession(owner, profile, handshake, this.#selection.view);
     const session = new AggregateSession({ value, owner, handshake, id }, this.#sessionDeps);

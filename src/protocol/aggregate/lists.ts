@@ -136,6 +136,19 @@ export class AggregateLists {
     return Promise.all(allowed);
   }
 
+  /**
+   * Waits as `gather` does for those of the templates that are starting for the first time: what they offer is not known yet.
+   * Undefined when there are none. Never rejects.
+   */
+  untilStarted(templates: readonly string[], owner: Owner): Promise<void> | undefined {
+    const { backendsOf } = this.#options;
+    const unknown = templates.filter((template) => backendsOf(template).handshakes(owner).length === 0);
+    if (unknown.length === 0) return undefined;
+    const wait = (template: string) =>
+      this.#untilConnected(template, owner, FIRST_WAIT_MS).catch(() => undefined); // it was deleted meanwhile
+    return this.#scheduler.each(inGroups(unknown, STARTED_TOGETHER), (group) => Promise.all(group.map(wait)));
+  }
+
   /** True when an instance of the template announces the list, or the last one that was connected did. */
   offers(list: ListField, template: string, owner: Owner): boolean {
     const capability = list === 'resourceTemplates' ? 'resources' : list;
@@ -167,7 +180,11 @@ export class AggregateLists {
     if (backends.handshakes(owner).length === 0) {
       if (hasInstances?.(template) === false) return NOTHING;
       const last = await kept?.find(template, list, profile);
-      await this.#untilConnected(list, template, client, last !== undefined);
+      await this.#untilConnected(
+        template,
+        owner,
+        last === undefined ? this.#firstWaitMs(list, template, client) : WAIT_MS,
+      );
       if (backends.handshakes(owner).length === 0) {
         if (last !== undefined) return this.#incompleteList(list, template, { ...last, staleMs: last.ageMs });
         const missing = clientMessageOf(backends.noHealthyError?.() ?? noHealthyInstance(template));
@@ -182,19 +199,21 @@ export class AggregateLists {
     return this.#crawls.get(key) ?? this.#begin(key, list, template, client);
   }
 
-  /** Waits while the template is starting for the first time. */
-  async #untilConnected(list: ListField, template: string, client: Client, isKept: boolean): Promise<void> {
-    const started = this.#options.backendsOf(template).whenStarted?.(client.owner);
-    const waitMs = isKept ? WAIT_MS : this.#firstWaitMs(list, template, client);
-    if (started !== undefined) await settlesWithin(started, waitMs, this.#options.clock);
+  /** Waits while the template is starting for the first time, at most so long, and as #restMs says for all requests of its owner. */
+  async #untilConnected(template: string, owner: Owner, mostMs: number): Promise<void> {
+    const started = this.#options.backendsOf(template).whenStarted?.(owner);
+    if (started === undefined) return;
+    const waitMs = Math.min(this.#restMs(`${template} ${owner.id}`), mostMs);
+    await settlesWithin(started, waitMs, this.#options.clock);
   }
 
-  /**
-   * The rest of FIRST_WAIT_MS since the first request; later requests do not wait as long again. A client with
-   * other capabilities may get a dedicated process, which starts now.
-   */
+  /** A client with other capabilities may get a dedicated process, which starts now. */
   #firstWaitMs(list: ListField, template: string, { owner, profile }: Client): number {
-    const key = `${list} ${template} ${owner.id} ${shortKey(canonicalText(profile.capabilities))}`;
+    return this.#restMs(`${list} ${template} ${owner.id} ${shortKey(canonicalText(profile.capabilities))}`);
+  }
+
+  /** The rest of FIRST_WAIT_MS since the first request of this key; later requests do not wait as long again. */
+  #restMs(key: string): number {
     const now = this.#options.clock.now();
     const firstAtMs = this.#firstAtMs.get(key) ?? now;
     this.#firstAtMs.set(key, firstAtMs);
