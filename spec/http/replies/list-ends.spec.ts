@@ -145,6 +145,20 @@ test('a REST list has what was gathered, and a warning when it has no end', asyn
   assert.equal(await listed('endless'), [200, ['a', 'b'], 2, 'The list ends early: its pages repeat.']);
 });
 
+test('the REST list of a view has a warning that names its incomplete templates', async () => {
+  await app.gateway.register('gone', { id: 'gone-1', endpoint: 'http://127.0.0.1:1/' });
+  const from = ['two', 'same', 'gone'].map((template) => ({ template }));
+  await app.gateway.views.put({ id: 'parts', title: 'Parts', from });
+  await app.gateway.views.put({ id: 'whole', title: 'Whole', from: [{ template: 'two' }] });
+  const warned = async (view: string) => {
+    const { status, body } = await app.ask('GET', `/mcp/${view}/tools/list`);
+    return [status, body.count, body.warning];
+  };
+  const warning = 'The list ends early: template "gone" is missing; template "same" ends early.';
+  assert.equal(await warned('parts'), [200, 4, warning]);
+  assert.equal(await warned('whole'), [200, 2, undefined]);
+});
+
 test('the gateway itself knows the tools, so that an unknown one is 404; an event names the cause', async () => {
   for (const template of [...Object.keys(LISTS), 'endless']) {
     const { status } = await app.ask('POST', `/mcp/${template}/tools/call`, { body: { name: 'c' } });

@@ -21,7 +21,7 @@ export type ExchangeEvent =
 
 /** The answer of a backend, which ends the exchange. */
 export type FinalEvent =
-  /** `cut`: why the list ends with this page although the backend named a next one, as a clause. */
+  /** `cut`: why the list ends with this page although its server has more items, as a clause. */
   | { readonly kind: 'result'; readonly result: JsonText; readonly cut?: string }
   /** `refusal`: how its server refused the request over HTTP, if the error came with a status that is not a success. */
   | { readonly kind: 'error'; readonly error: JsonRpcError; readonly refusal?: HttpRefusal };

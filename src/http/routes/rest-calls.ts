@@ -38,7 +38,7 @@ const Tool = Type.Object({
   description: text('Echoes back the input string'),
   parameters: Parameters,
 });
-/** The warning about a list that has no end, or too many items. */
+/** The warning about a list that has no end or too many items, or a view whose templates are missing or not up to date. */
 const ListWarning = Type.String({ examples: ['The list ends early: its cursor repeats.'] });
 
 const ToolListAnswer = named('ToolList', {

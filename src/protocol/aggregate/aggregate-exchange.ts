@@ -75,7 +75,8 @@ async function answersTo(call: AggregateCall): Promise<Observable<SourcedEvent>>
     const all = await directory.listing(list, client);
     const listing = list === 'tools' && search !== undefined ? await search.listed(all, client) : all;
     await scheduler.turn(Math.max(1, listing.items.length / ANSWERED_TOGETHER));
-    return of(ownAnswer({ kind: 'result', result: listResult(list, listing, client) }));
+    const result = listResult(list, listing, client);
+    return of(ownAnswer({ kind: 'result', result, ...definedFields({ cut: cutOf(listing) }) }));
   }
   switch (method) {
     case 'tools/call': {
@@ -131,6 +132,21 @@ function listResult(list: ListField, listing: Listing, client: Client): JsonText
     ...(truncated.length > 0 && { [TRUNCATED]: truncated }),
   };
   return JsonText.ofValue({ [list]: items, _meta });
+}
+
+/** Incomplete templates that a warning names. */
+const MAX_NAMED = 5;
+
+/** The warning about incomplete parts for clients that do not get `_meta`: see `cut` of FinalEvent. */
+function cutOf({ missing, stale, truncated }: Listing): string | undefined {
+  const parts = [
+    ...missing.map(({ template }) => `template "${template}" is missing`),
+    ...stale.map(({ template }) => `template "${template}" is not up to date`),
+    ...truncated.map(({ template }) => `template "${template}" ends early`),
+  ];
+  if (parts.length === 0) return undefined;
+  const more = parts.length - MAX_NAMED;
+  return [...parts.slice(0, MAX_NAMED), ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
 }
 
 /** Keys of `_meta`. */
