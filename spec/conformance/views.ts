@@ -29,8 +29,8 @@ export function viewConformance(test: Suite, open: () => Promise<Store>): void {
     assert.equal(await views.list(), [first, second]);
     const changed = viewOf('b', 'x'.repeat(100_000));
     assert.is(await views.save(changed, first), revision + 3);
-    assert.is(await views.delete('a'), revision + 4);
-    assert.is(await views.delete('a'), undefined);
+    assert.is(await views.delete(second), revision + 4);
+    assert.is(await views.delete(second), undefined);
     assert.equal(await views.list(), [changed]);
   });
 
@@ -38,16 +38,16 @@ export function viewConformance(test: Suite, open: () => Promise<Store>): void {
     const { views } = store;
     const found = async () => [...(await store.instances.findTombstones(VIEWS, ['a', 'b', 'c']))];
     for (const id of ['a', 'b']) await views.save(viewOf(id), null);
-    await views.delete('b');
-    assert.is(await views.delete('c', 'f'), undefined);
+    await views.delete(viewOf('b'));
+    assert.is(await views.delete(viewOf('c'), 'f'), undefined);
     assert.equal(await found(), []);
-    await views.delete('a', 'fingerprint');
+    await views.delete(viewOf('a'), 'fingerprint');
     assert.equal(await found(), [['a', 'fingerprint']]);
     await views.save(viewOf('a'), null);
     assert.equal(await found(), []);
   });
 
-  declare('a view that is not as it was read is not changed', async (store) => {
+  declare('a view that is not as it was read is neither changed nor deleted', async (store) => {
     const { views } = store;
     const stored = viewOf('a');
     await views.save(stored, null);
@@ -55,6 +55,7 @@ export function viewConformance(test: Suite, open: () => Promise<Store>): void {
     for (const before of [null, viewOf('a', 'other')])
       assert.is(await views.save(viewOf('a', 'new'), before), undefined);
     assert.is(await views.save(viewOf('b'), viewOf('b')), undefined);
+    assert.is(await views.delete(viewOf('a', 'other'), 'fingerprint'), undefined);
     assert.equal([await views.list(), await store.revision()], [[stored], revision]);
   });
 }

@@ -110,10 +110,10 @@ export interface ViewStore {
    */
   save(view: StoredView, before: StoredView | null): Promise<number | undefined>;
   /**
-   * Deletes a view. Undefined when there was none. `fingerprint`: that of an entry of a file, which leaves a
-   * tombstone in VIEWS.
+   * Deletes a view. Changes nothing and resolves with undefined when it is not stored as it is here. `fingerprint`: that of an
+   * entry of a file, which leaves a tombstone in VIEWS.
    */
-  delete(id: string, fingerprint?: string): Promise<number | undefined>;
+  delete(view: StoredView, fingerprint?: string): Promise<number | undefined>;
 }
 
 /** The text in place of the template of the tombstones of views: no template has such a name. */

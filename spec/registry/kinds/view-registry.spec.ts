@@ -1,24 +1,26 @@
-// What bounds the views of a registry.
+// What bounds the views of a registry, and what another node changes while one is deleted.
 
 import * as assert from 'uvu/assert';
 import { hasCode } from '../../../src/domain/errors/errors.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { NO_NAMES, type ViewDefinition } from '../../../src/domain/views/view.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
-import { ViewRegistry } from '../../../src/registry/kinds/view-registry.ts';
+import { etagOf, type ViewCondition, ViewRegistry } from '../../../src/registry/kinds/view-registry.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('view registry');
 
-function setUp(): ViewRegistry {
-  const deps = { store: new MemoryStore(), clock: systemClock, emit: () => {}, fleet: { has: () => false } };
-  return new ViewRegistry(deps, {
+function setUp(store = new MemoryStore()): ViewRegistry {
+  const deps = { store, clock: systemClock, emit: () => {}, fleet: { has: () => false } };
+  const reload = async () => views.apply(await store.views.list());
+  const views: ViewRegistry = new ViewRegistry(deps, {
     change: (work) => work(),
-    reload: async () => {},
-    forceReload: async () => {},
+    reload,
+    forceReload: reload,
     advance: (revision) => revision !== undefined,
     isClosed: () => false,
   });
+  return views;
 }
 
 const MIB = 1024 * 1024;
@@ -60,6 +62,27 @@ test('counts the names that a view has given', async () => {
     .put({ id: 'v', from: [{ template: 't' }] }, { names })
     .catch((error: unknown) => error);
   assert.ok(hasCode(thrown, 'REGISTRY_FULL'));
+});
+
+test('a view that another node changes during its deletion is judged again, as it is then', async () => {
+  const store = new MemoryStore();
+  const [views, others] = [setUp(store), setUp(store)];
+  const of = (title: string): ViewDefinition => ({ id: 'v', title, from: [{ template: 't' }] });
+  const { view } = await put(views, of('first'));
+  const judged: (string | undefined)[] = [];
+  /** The error of a deletion, during which another node changes the view once; only views with a title may be deleted. */
+  const deletion = async (next: string, condition: ViewCondition = {}): Promise<unknown> => {
+    const admit = async (before: ViewDefinition | undefined) => {
+      judged.push(before?.title);
+      if (before?.title === '') throw new Error('may not delete this one');
+      if (before?.title !== next) await put(others, of(next));
+    };
+    return views.delete('v', { ...condition, admit }).catch((thrown: unknown) => thrown);
+  };
+  assert.ok(hasCode(await deletion('second', { ifMatch: etagOf(view) }), 'PRECONDITION_FAILED'));
+  assert.match(String(await deletion('')), /may not delete this one/);
+  assert.equal(judged, ['first', 'second', 'second', '']);
+  assert.is((await store.views.list()).length, 1);
 });
 
 test.run();

@@ -317,8 +317,10 @@ function memoryViews(
       setTombstone(id, undefined);
       return changed();
     },
-    delete: async (id, fingerprint) => {
-      if (!views.delete(id)) return undefined;
+    delete: async (view, fingerprint) => {
+      const { id } = view.definition;
+      if (!isDeepStrictEqual(views.get(id), view)) return undefined;
+      views.delete(id);
       setTombstone(id, fingerprint);
       return changed();
     },

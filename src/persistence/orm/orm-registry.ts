@@ -76,9 +76,12 @@ export function ormViews(operations: OrmOperations): ViewStore {
         await em.nativeDelete(tombstones, { template: VIEWS, id });
         return true;
       }),
-    delete: (id, fingerprint) =>
+    delete: (view, fingerprint) =>
       operations.changeIf(async (em, { views, tombstones }) => {
-        if ((await em.nativeDelete(views, { id })) === 0) return false;
+        const { id } = view.definition;
+        const [row] = await em.createQueryBuilder(views).where({ id }).execute('all');
+        if (row === undefined || !isDeepStrictEqual(viewOf(row), view)) return false;
+        await em.nativeDelete(views, { id });
         if (fingerprint !== undefined) await em.insert(tombstones, { template: VIEWS, id, fingerprint });
         return true;
       }),

@@ -131,24 +131,24 @@ export class ViewRegistry {
   async delete(id: string, condition: ViewCondition = {}): Promise<void> {
     await this.#changing(id, condition, async (before) => {
       if (before === undefined) throw viewNotFound(id);
-      await this.#delete(before, before.fingerprint);
-      return true;
+      return this.#delete(before, before.fingerprint);
     });
   }
 
   /** Deletes a view that its file no longer has, unless another node has done so, or it was made again through the API. */
   async withdraw(id: string): Promise<void> {
     await this.#changing(id, {}, async (before) => {
-      if (before?.source === 'file') await this.#delete(before);
-      return true;
+      return before?.source === 'file' ? this.#delete(before) : true;
     });
   }
 
-  async #delete({ definition }: StoredView, fingerprint?: string): Promise<void> {
-    const { id } = definition;
-    this.#steps.advance(await this.#deps.store.views.delete(id, fingerprint));
-    this.#remove(id);
+  /** Undefined when the stored view is another one by now. */
+  async #delete(view: StoredView, fingerprint?: string): Promise<true | undefined> {
+    const { definition } = view;
+    if (!this.#steps.advance(await this.#deps.store.views.delete(view, fingerprint))) return undefined;
+    this.#remove(definition.id);
     await this.#settle(definition, undefined);
+    return true;
   }
 
   /** Puts stored views in force. */
