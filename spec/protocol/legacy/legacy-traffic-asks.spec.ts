@@ -37,6 +37,15 @@ test('the id of an answer may be the decimal text of that of the question', () =
   assert.equal(session.last.replies, [{ result: { action: 'accept' } }]);
 });
 
+test('the ids of questions are different, and positive integers of 31 bits, as some clients expect', () => {
+  const { call, session } = legacyHarness(ASKABLE);
+  const { reply } = call(0);
+  for (let asked = 0; asked < 100; asked += 1) session.last.ask('elicitation/create', { message: 'name?' });
+  const ids = new Set(reply.events.messages.map(({ id }) => Number(id)));
+  assert.is(ids.size, 100);
+  for (const id of ids) assert.ok(Number.isInteger(id) && id > 0 && id < 2 ** 31, String(id));
+});
+
 test('an error of the client is an answer', () => {
   const { call, post, session } = legacyHarness(ASKABLE);
   const { reply } = call(0);

@@ -71,7 +71,7 @@ export class LegacyEndpoint {
   readonly #traffic: TrafficBySession;
   readonly #tasks: TaskLog;
   readonly #newSessionId: () => string;
-  /** Hides the numbers in ids of events and of questions, which clients see. */
+  /** Hides the numbers in ids of events, which clients see. */
   readonly #opaque = new OpaqueNumbers();
   #lastNumber = 0;
 

@@ -1,11 +1,14 @@
 // The questions of one legacy session: requests of its server that wait for an answer of the client.
 
+import { randomInt } from 'node:crypto';
 import { questionFailed, type ServerRequest } from '../../domain/mcp/client.ts';
 import { type JsonRpcId, numberMeant } from '../../domain/mcp/jsonrpc.ts';
 import type { LegacyCall } from './legacy-call.ts';
 
 /** The most pending questions of one session; further ones are refused. */
 const MAX_QUESTIONS = 256;
+/** The greatest id of a question: some clients read ids as integers of 32 bits, with or without a sign. */
+const MAX_ID = 2 ** 31 - 1;
 
 interface PendingQuestion extends Pick<ServerRequest, 'answer'> {
   /** The call to which the question belongs; undefined when it came outside of calls. */
@@ -23,6 +26,12 @@ export class LegacyQuestions {
 
   has(id: JsonRpcId): boolean {
     return this.#waiting.has(id);
+  }
+
+  /** The id for a new question. It is random: an answer to a question of an earlier life of the gateway fits none. */
+  newId(): number {
+    const id = randomInt(1, MAX_ID);
+    return this.#waiting.has(id) ? this.newId() : id;
   }
 
   /** Stores a question. Returns false when too many wait: the server has then got an error. */

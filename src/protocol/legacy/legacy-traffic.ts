@@ -166,9 +166,9 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
    * other calls; without a stream it waits. May throw RangeError.
    */
   ask(request: ServerRequest, call?: LegacyCall): void {
-    const id = this.#deps.nextNumber();
-    const message = requestText(id, request.method, request.params);
     this.#questions ??= new LegacyQuestions();
+    const id = this.#questions.newId();
+    const message = requestText(id, request.method, request.params);
     if (!this.#questions.add(id, request, call, this.#deps.clock.now())) return;
     if (call?.post.ask(message) || this.#getStream?.ask(message)) return;
     // Streams with a connection first, of these the newest; then streams that their client has to resume.
