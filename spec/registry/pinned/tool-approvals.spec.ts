@@ -1,5 +1,5 @@
-// Long lists of pinned templates and views: what is noted of them takes turns of the event loop. What approvals do is in
-// gateway/views/pinned-tools.spec.ts.
+// Long lists of pinned templates and views: what is noted of them takes turns of the event loop; and a read of the store during
+// an approval. What approvals do is in gateway/views/pinned-tools.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../../src/domain/time/clock.ts';
@@ -16,10 +16,10 @@ const TOOLS = Array.from({ length: 10_000 }, (_, n) => ({
   inputSchema: { type: 'object' },
 }));
 
-function setUp() {
+function setUp(store = new MemoryStore().approvals) {
   const approved = new TurnCounter();
   const approvals = new ToolApprovals({
-    store: new MemoryStore().approvals,
+    store,
     scheduler: untimedScheduler(),
     emit: ({ type }) => type === 'tool.approved' && approved.note(),
     clock: systemClock,
@@ -77,6 +77,37 @@ test('a view that is pinned renews the trust of its own templates only', async (
   assert.is(approvals.trustOf('t8')?.isRequiredFor('v7'), true);
   approvals.setView('v8', undefined);
   assert.is(approvals.trustOf('t8')?.isRequiredFor('v8'), false);
+});
+
+test('a read that began before an approval does not undo it: only one first list is trusted', async () => {
+  const store = new MemoryStore().approvals;
+  const answered = Promise.withResolvers<void>();
+  let isSlow = false;
+  const list = async () => {
+    const stored = await store.list();
+    if (isSlow) await answered.promise;
+    return stored;
+  };
+  const { approvals, approved } = setUp({ ...store, list });
+  approvals.setPinned('t', true);
+  await approvals.read([], []);
+  isSlow = true;
+  const reading = approvals.read([], []);
+  const trust = approvals.trustOf('t');
+  const [first, second] = [{ description: 'as it was approved' }, { description: 'another one' }].map(
+    (more) => ({ name: 'tool', inputSchema: { type: 'object' }, ...more }),
+  );
+  assert.ok(trust !== undefined && first !== undefined && second !== undefined);
+  const digests = await trust.digestsOf([first, second]);
+  await trust.listed(await trust.digestsOf([first]), 'all');
+  await until(() => approved.all === 1);
+  answered.resolve();
+  await reading;
+  const isApproved = (tool: typeof first) => {
+    const own = digests.get(tool);
+    return own !== undefined && trust.isApproved('tool', own);
+  };
+  assert.equal([isApproved(first), isApproved(second)], [true, false]);
 });
 
 test.run();

@@ -55,6 +55,8 @@ export class ToolApprovals {
   readonly #trusts = new Map<string, ToolTrust>();
   /** The approvals by scope, as they were last read from the store; undefined before. */
   #stored: ReadonlyMap<string, readonly Approval[]> | undefined;
+  /** Those that were saved here since the read that is under way began: its answer may be older. */
+  #savedMeanwhile: NewApproval[] | undefined;
 
   constructor(deps: ToolApprovalsDeps) {
     this.#deps = deps;
@@ -114,9 +116,22 @@ export class ToolApprovals {
       templates.some(({ loadBalancer }) => loadBalancer.approve === 'pinned') ||
       views.some(({ approve }) => approve === 'pinned');
     if (!isAnyPinned && !willBe) return;
-    this.#stored = Map.groupBy(await this.#deps.store.list(), ({ scope }) => scope);
-    for (const scope of [...this.#templates.values(), ...[...this.#views.values()].map((view) => view.scope)])
-      if (scope.replace(this.#stored.get(scope.id) ?? [])) this.#changed(scope.id);
+    const savedMeanwhile: NewApproval[] = [];
+    this.#savedMeanwhile = savedMeanwhile;
+    try {
+      this.#stored = Map.groupBy(await this.#deps.store.list(), ({ scope }) => scope);
+    } finally {
+      this.#savedMeanwhile = undefined;
+    }
+    const saved = Map.groupBy(savedMeanwhile, ({ scope }) => scope);
+    for (const scope of [
+      ...this.#templates.values(),
+      ...[...this.#views.values()].map((view) => view.scope),
+    ]) {
+      const isOther = scope.replace(this.#stored.get(scope.id) ?? []);
+      scope.add(saved.get(scope.id) ?? []);
+      if (isOther) this.#changed(scope.id);
+    }
   }
 
   /**
@@ -301,6 +316,7 @@ export class ToolApprovals {
       revision = await store.save(rows);
     }
     scope.add(approvals); // all in one turn: a part would make the other tools new ones
+    this.#savedMeanwhile?.push(...approvals);
     await eachInGroups(
       approvals,
       ({ tool }) => emit({ type: 'tool.approved', ...scope.eventOf(tool) }),
