@@ -1,10 +1,9 @@
 // Requests to the authorization server of a gateway, without credentials. Every wait is bounded, and every failure is one line.
 
-import { jsonIn } from '../../domain/json/json.ts';
 import { plainLine } from '../../domain/text.ts';
 import { GatewayRefusal } from '../failures.ts';
 import { beginningOf } from '../remote/answering-url.ts';
-import { type Fields, fields } from '../remote/answers.ts';
+import { answerIn, type Fields, fields } from '../remote/answers.ts';
 import { unreachable } from '../remote/unreachable.ts';
 
 /** The longest wait for an answer, in ms: the gateway waits up to 16 s for a silent database. */
@@ -38,7 +37,7 @@ export async function askOAuth(
       signal: AbortSignal.timeout(timeoutMs),
     });
     ({ ok, status } = response);
-    answer = fields(jsonIn(await beginningOf(response)));
+    answer = fields(answerIn(await beginningOf(response)));
   } catch (error) {
     throw unreachable(url, timeoutMs, error, method);
   }

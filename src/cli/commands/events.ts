@@ -1,11 +1,10 @@
 // `stagedoor gateway events`, or `stagedoor events`: the recent events of a gateway and, with --follow, new ones.
 
-import { jsonIn } from '../../domain/json/json.ts';
 import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { pause, untilSignal } from '../foreground/stop-signals.ts';
 import { fieldText, jsonLine, printable } from '../output.ts';
-import { type Fields, fields } from '../remote/answers.ts';
+import { answerIn, type Fields, fields } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, type Remote, requireGateway, StreamBroken } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -35,7 +34,7 @@ export const gatewayEvents: Command = {
     const isFollowed = input.has('follow');
     const gateway = await requireGateway(input, terminal);
     const print = (data: string) => {
-      const event = jsonIn(data);
+      const event = answerIn(data);
       if (event === undefined) throw new CommandFailure(`${gateway.url} sent an event that is not JSON`);
       terminal.print(input.has('json') ? jsonLine(data) : line(terminal, fields(event)));
     };

@@ -5,7 +5,7 @@ import { isJsonObject, jsonIn, parseExact } from '../../domain/json/json.ts';
 import { type Command, pairsOf } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { indentedJson, printable, printResult, type TableColumns, table } from '../output.ts';
-import { elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
+import { answerIn, elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
 import {
   CLIENT_OPTIONS,
   ofTemplate,
@@ -106,7 +106,7 @@ async function resultOf(
 
 /** `2 of 3 step 2` for progress; the text of a log message; else the name of the notification. */
 function progressTextOf({ name, data }: RemoteEvent): string {
-  const { method, params } = fields(JSON.parse(data));
+  const { method, params } = fields(answerIn(data));
   const { progress, total, message, data: words } = fields(params);
   if (name === 'log') return typeof words === 'string' ? words : JSON.stringify(words);
   if (name !== 'progress') return String(method);

@@ -5,11 +5,10 @@ import type { Config } from '../../config/config.ts';
 import { isSafeUrl } from '../../config/issuer-settings.ts';
 import { CALLBACK, type ProviderSetting } from '../../config/provider-settings.ts';
 import { codeOf, messageOf } from '../../domain/errors/errors.ts';
-import { jsonIn } from '../../domain/json/json.ts';
 import { isLoopback, localUrl } from '../../domain/local-address.ts';
 import { printable } from '../output.ts';
 import { beginningOf, gatewayAt } from '../remote/answering-url.ts';
-import { type Fields, fields } from '../remote/answers.ts';
+import { answerIn, type Fields, fields } from '../remote/answers.ts';
 import { certificateFault } from '../remote/certificate-fault.ts';
 import { type CheckResult, fail, ok, warn } from './result.ts';
 
@@ -163,7 +162,7 @@ async function ask(url: string): Promise<Answer | Error> {
     const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(ANSWER_MS) });
     const { status, headers } = response;
     const dateMs = Date.parse(headers.get('date') ?? '');
-    const body = fields(jsonIn(await beginningOf(response)));
+    const body = fields(answerIn(await beginningOf(response)));
     return { status, body, location: headers.get('location') ?? '', dateMs };
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));

@@ -8,7 +8,7 @@ import { plainLine } from '../../domain/text.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { CommandFailure } from '../failures.ts';
 import { textWithin } from '../remote/answering-url.ts';
-import { type Fields, fields, objectsOf } from '../remote/answers.ts';
+import { answerIn, type Fields, fields, giveTexts, objectsOf } from '../remote/answers.ts';
 
 const WAIT_MS = 15_000;
 /** The longest time of a search with all its pages, each of which may come late, in ms. */
@@ -43,7 +43,7 @@ export async function searchRegistry(
         `${registry} is not a registry of MCP servers: its answer has no list "servers"`,
       );
     const page: readonly unknown[] = answer.servers.slice(0, most - found.length);
-    found.push(...objectsOf(page).map(({ server }) => fields(server)));
+    for (const { server } of objectsOf(page)) found.push(fields(server)); // there may be millions
     const { nextCursor } = fields(answer.metadata);
     cursor = typeof nextCursor === 'string' && nextCursor !== '' ? nextCursor : undefined;
     if (cursor !== undefined && cursors.has(cursor))
@@ -86,6 +86,7 @@ async function asked(registry: string, path: string): Promise<unknown> {
       throw new CommandFailure(
         `the answer of ${registry} is nested deeper than ${LIMITS.nestingDepth} levels`,
       );
+    giveTexts(body);
     return body;
   } catch (thrown) {
     if (thrown instanceof CommandFailure) throw thrown;
@@ -115,7 +116,7 @@ async function answerOf(registry: string, address: string, init: RequestInit): P
 }
 
 function reasonIn(text: string): string {
-  const { error, detail, message } = fields(jsonIn(text));
+  const { error, detail, message } = fields(answerIn(text));
   const reason = [error, detail, message].find((each) => typeof each === 'string');
   return reason === undefined ? '' : `: ${plainLine(String(reason)).slice(0, 300)}`;
 }

@@ -1,6 +1,5 @@
 // Finds a running gateway and sends it the HTTP requests of commands. Every wait is bounded, and every failure is one line.
 
-import { isDeeper, jsonIn } from '../../domain/json/json.ts';
 import { didYouMean } from '../../domain/nearest.ts';
 import { cutText, plainLine } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
@@ -14,7 +13,7 @@ import { type CommandInput, JSON_OPTION, type OptionTable } from '../command.ts'
 import { CommandFailure, GatewayRefusal, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 import { answeringUrl, textWithin } from './answering-url.ts';
-import { elementsOf, type Fields, fields, issueText, objectsOf } from './answers.ts';
+import { answerIn, elementsOf, type Fields, fields, issueText, objectsOf } from './answers.ts';
 import { secured, speaksHttps } from './certificate-fault.ts';
 import { outcomeText, unreachable } from './unreachable.ts';
 
@@ -80,8 +79,6 @@ const SILENCE_MS = 60_000;
 const EVENT_BYTES = 65 * 1024 * 1024;
 /** The most bytes of one answer: a program at the address of a gateway may write without end. */
 const ANSWER_BYTES = 128 * 1024 * 1024;
-/** Nested arrays and objects of one answer; commands make texts of its fields. */
-const ANSWER_LEVELS = 1_000;
 
 /** One gateway and the credentials for it. */
 export class Remote {
@@ -184,7 +181,7 @@ export class Remote {
       hasBegun = true;
       const reader = new SseReader(EVENT_BYTES, (bytes, name) => {
         const data = bytes.toString('utf8');
-        if (name === 'error') throw this.#refusalOf(JSON.parse(data), response);
+        if (name === 'error') throw this.#refusalOf(fields(answerIn(data)), response);
         onEvent({ name, data, id: reader.lastEventId });
       });
       for await (const chunk of response.body) {
@@ -235,10 +232,10 @@ export class Remote {
   #bodyOf(response: Response, text: string, { form }: RemoteRequest = {}): unknown {
     const { status, ok } = response;
     if (status === 204) return undefined;
-    const body = jsonIn(text);
+    const body = answerIn(text);
     if (speaksHttps(this.url, status, text))
       throw new CommandFailure(`${this.url} speaks HTTPS; name it as ${secured(this.url)}`);
-    if (typeof body !== 'object' || body === null || isDeeper(body, ANSWER_LEVELS))
+    if (typeof body !== 'object' || body === null)
       throw new CommandFailure(`${this.url} is not a gateway: its answer (status ${status}) is not JSON`);
     if (ok) {
       this.#noteMissing(fields(body).partial);
@@ -351,7 +348,7 @@ export async function pagedEntries(
     if (cursor !== '') query.set('cursor', cursor);
     const page = fields(await gateway.request(`${path}?${query}`));
     const found = objectsOf(page[name]);
-    entries.push(...found);
+    for (const entry of found) entries.push(entry); // there may be millions
     if (found.length > 0 && Number.isFinite(most)) endsAtMs = performance.now() + longestMs;
     cursor = page.next_cursor;
   }
