@@ -89,6 +89,42 @@ test('an answer without end fails while it is still small', async () => {
   );
 });
 
+test('a stream that has to end does not go on without end', async () => {
+  const event = `data: "${'a'.repeat(1024 * 1024)}"\n\n`;
+  const endless = await serve((_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    const fill = () => {
+      while (!response.destroyed && response.write(event));
+    };
+    response.on('drain', fill);
+    fill();
+  });
+  const remote = await findGateway(endless);
+  let events = 0;
+  const count = () => {
+    events += 1;
+  };
+  await rejects(remote.follow('/x', {}, count), CommandFailure, /sent more than 128 MiB in one answer$/);
+  assert.is(events, 127);
+  const ending = new AbortController();
+  await remote.follow('/x', { signal: ending.signal }, () => {
+    count();
+    if (events === 260) ending.abort();
+  });
+  assert.ok(events >= 260);
+  const late = remote.follow('/x', { longestMs: 0 }, () => {});
+  await rejects(late, CommandFailure, /took more than 0 s for one answer$/);
+});
+
+test('every part of an answer can be made a text, and has few levels', async () => {
+  const odd = '{"toString":null,"valueOf":1}';
+  const answer = `{"name":${odd},"list":[${odd}],"time":{"valueOf":null}}`;
+  const remote = await findGateway(await serve((_, response) => void response.end(answer)));
+  const found = Object(await remote.request('/x'));
+  assert.equal([String(found.name), `${found.list}`, Number(found.time)], [odd, odd, Number.NaN]);
+  assert.is(JSON.stringify(found), answer);
+});
+
 test('pages without end hold a command for a bounded time', async () => {
   let pages = 0;
   const endless = await serve((_, response) => {

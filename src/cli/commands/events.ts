@@ -11,6 +11,8 @@ import type { Terminal } from '../terminal.ts';
 /** The number of attempts after a broken connection until it counts as a failure, and the pause before each, in ms. */
 const TRIES = 5;
 const PAUSE_MS = 1_000;
+/** The longest time of the recent events alone, in ms: a program at the address of a gateway may send events without end. */
+const RECENT_MS = 120_000;
 
 export const gatewayEvents: Command = {
   name: 'gateway events',
@@ -61,7 +63,8 @@ async function show(
   let after: string | undefined;
   for (let tries = 0; ; tries += 1) {
     try {
-      await gateway.follow(path, { after, signal }, ({ data, id }) => {
+      const longestMs = signal === undefined ? RECENT_MS : undefined;
+      await gateway.follow(path, { after, signal, longestMs }, ({ data, id }) => {
         tries = 0;
         if (id !== '') after = id;
         print(data);

@@ -2,12 +2,14 @@
 
 import { messageOf } from '../../domain/errors/errors.ts';
 import { isJsonObject, jsonIn, parseExact } from '../../domain/json/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { type Command, pairsOf } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { indentedJson, printable, printResult, type TableColumns, table } from '../output.ts';
 import { answerIn, elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
 import {
   CLIENT_OPTIONS,
+  GATEWAY_ANSWER_MS,
   ofTemplate,
   type Remote,
   type RemoteEvent,
@@ -96,9 +98,11 @@ async function resultOf(
   onNotification: (event: RemoteEvent) => void,
 ): Promise<Fields> {
   let result: Fields | undefined;
-  await gateway.follow(path, { text }, (event) => {
-    if (event.name === 'result') result = fields(parseExact(event.data));
-    else onNotification(event);
+  await gateway.follow(path, { text, longestMs: LIMITS.callHardBoundMs + GATEWAY_ANSWER_MS }, (event) => {
+    if (event.name !== 'result') return onNotification(event);
+    const value = answerIn(event.data, parseExact);
+    if (value === undefined) throw new SyntaxError('the result is not JSON');
+    result = fields(value);
   });
   if (result === undefined) throw new CommandFailure(`${gateway.url} ended the call without a result`);
   return result;

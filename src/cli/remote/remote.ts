@@ -58,6 +58,16 @@ interface RemoteRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
+interface FollowOptions {
+  /** JSON to be posted; without it the request is a GET. */
+  readonly text?: string;
+  readonly after?: string | undefined;
+  /** Ends the stream, which may have any size; one without it may have as many bytes as an answer. */
+  readonly signal?: AbortSignal | undefined;
+  /** The time after which the stream may not go on, in ms. Default: it may. */
+  readonly longestMs?: number | undefined;
+}
+
 export interface RemoteEvent {
   readonly name: string;
   readonly data: string;
@@ -144,12 +154,12 @@ export class Remote {
   }
 
   /**
-   * Passes on the events of a stream until it ends. `text`: JSON to be posted; without it the request is a GET. Throws like
-   * `ask`, also for the event `error`; StreamBroken when the connection ends before the stream does.
+   * Passes on the events of a stream until it ends. Throws like `ask`, also for the event `error`, and for a stream that goes
+   * on for too long; StreamBroken when the connection ends before the stream does.
    */
   async follow(
     path: string,
-    { text, after, signal }: { text?: string; after?: string | undefined; signal?: AbortSignal | undefined },
+    { text, after, signal, longestMs = Number.POSITIVE_INFINITY }: FollowOptions,
     onEvent: (event: RemoteEvent) => void,
   ): Promise<void> {
     const address = this.#addressOf(path);
@@ -184,8 +194,14 @@ export class Remote {
         if (name === 'error') throw this.#refusalOf(fields(answerIn(data)), response);
         onEvent({ name, data, id: reader.lastEventId });
       });
+      const endsAtMs = performance.now() + longestMs;
+      let bytes = 0;
       for await (const chunk of response.body) {
         timer.refresh();
+        bytes += chunk.length;
+        if (signal === undefined && bytes > ANSWER_BYTES) throw this.#tooMuch();
+        if (performance.now() > endsAtMs)
+          throw new CommandFailure(`${this.url} took more than ${longestMs / 1000} s for one answer`);
         if (!reader.push(Buffer.from(chunk))) throw new Error('an event is too long');
       }
     } catch (error) {
@@ -202,7 +218,11 @@ export class Remote {
   async #textOf(response: Response): Promise<string> {
     const text = await textWithin(response, ANSWER_BYTES);
     if (text !== undefined) return text;
-    throw new CommandFailure(`${this.url} sent more than ${ANSWER_BYTES / 1024 / 1024} MiB in one answer`);
+    throw this.#tooMuch();
+  }
+
+  #tooMuch(): CommandFailure {
+    return new CommandFailure(`${this.url} sent more than ${ANSWER_BYTES / 1024 / 1024} MiB in one answer`);
   }
 
   /** Makes sure, before a request with credentials, that the token has some time left and that the gateway knows it. */
