@@ -123,6 +123,19 @@ server('one of several waiting processes takes over the node of a killed process
   assert.instance(await third, ConfigError, 'a process releases only its own lock');
 });
 
+server('a start that is stopped waits no longer for the heartbeat', async () => {
+  const { settings } = new MemoryStore();
+  const { mortal, state } = mortalSettings(settings);
+  await lock(mortal);
+  state.isAway = true;
+  const stopping = new AbortController();
+  const waiting = thrownBy(lockNodeOfServer(settings, NODE, { signal: stopping.signal }));
+  await pass(2_000);
+  stopping.abort('stopped');
+  assert.is(await Promise.race([waiting, turn('waiting')]), 'stopped');
+  state.isAway = false;
+});
+
 server('keeps the node while the database is away', async () => {
   const { settings } = new MemoryStore();
   const { mortal, state } = mortalSettings(settings);

@@ -51,6 +51,8 @@ export interface NodeOfServerOptions {
   readonly processName?: string;
   /** The process that holds the lock. Default: this one. */
   readonly pid?: number;
+  /** Ends the wait, which rejects with its reason. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**
@@ -70,7 +72,7 @@ export async function lockNodeOfServer(
   const name = `node.${hash('sha256', nodeId).slice(0, 32)}`;
   const holder = randomUUID();
   let count = 0;
-  let row = await untilFree(settings, name, nodeId, onNotice);
+  let row = await untilFree(settings, name, nodeId, { onNotice, signal: options.signal });
   /** False when the stored row is another one. */
   const change = async (): Promise<boolean> => {
     count += 1;
@@ -122,7 +124,7 @@ async function untilFree(
   settings: SettingStore,
   name: string,
   nodeId: string,
-  onNotice: (line: string) => void,
+  { onNotice, signal }: Required<Pick<NodeOfServerOptions, 'onNotice' | 'signal'>>,
 ): Promise<string | undefined> {
   const first = await settings.read(name);
   if (first === undefined) return undefined;
@@ -132,7 +134,7 @@ async function untilFree(
     `the node "${nodeId}" belongs to ${who}, which did not release it: waiting ${EXPIRY_MS / 1_000} s for its heartbeat`,
   );
   for (let waitedMs = 0; waitedMs < EXPIRY_MS; waitedMs += CHECK_MS) {
-    await sleep(systemClock, CHECK_MS);
+    await sleep(systemClock, CHECK_MS, signal);
     const now = await settings.read(name);
     if (now === undefined) return undefined;
     if (now !== first) throw new ConfigError(inUse(rowOf(now).who, nodeId, EXPIRY_NOTE));

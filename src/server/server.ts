@@ -195,7 +195,7 @@ function idsOf({ nodeId, nodeHost }: Config, worker: OwnWorker | undefined, url 
 }
 
 /** Opens the database as the one process that is this node. */
-async function openDatabase({ config, log, worker, closeLater }: Start, lockId: string) {
+async function openDatabase({ config, options, log, worker, closeLater }: Start, lockId: string) {
   const { place, file } = describeDatabase(config.databaseUrl, config.folder);
   // This happens before the database is opened: a start that is refused must not migrate the database of the gateway that runs.
   if (file !== undefined && existsSync(dirname(file))) {
@@ -217,7 +217,8 @@ async function openDatabase({ config, log, worker, closeLater }: Start, lockId: 
   const exposure = file === undefined ? undefined : await fileExposureOf(file);
   const isDatabaseShared = place === 'server';
   if (isDatabaseShared) {
-    const lock = await lockNodeOfServer(store.settings, lockId, { onNotice: (line) => log.warn(line) });
+    const onNotice = (line: string) => log.warn(line);
+    const lock = await lockNodeOfServer(store.settings, lockId, { onNotice, signal: options.signal });
     closeLater(() => lock.release());
   }
   // All subscribers share one watch. No other process writes a store in memory.
