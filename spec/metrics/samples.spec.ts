@@ -222,6 +222,35 @@ test('of several nodes are added up; a node that sends none is named', async () 
   assert.equal([seen.at(-1)?.partial, seen.at(-1)?.totals.in_flight], [['b'], 2]);
 });
 
+test('for another node have at most 5,000 instances; the next ones have the others', async () => {
+  const ids = Array.from({ length: 12_000 }, (_, at) => `i${at}`);
+  templates = [loaded('demo', ids)];
+  samples = new Samples(
+    gatewayOf(() => templates),
+    { isPart: true },
+  );
+  const { seen } = read({ viewer: ADMIN });
+  const turns = new TurnCounter();
+  await pass(0);
+  await turns.pass(100);
+  templates = [loaded('demo', ids.slice(0, 6_000), { inFlight: 1 })];
+  for (let seconds = 0; seconds < 3; seconds += 1) {
+    await pass(1_000);
+    await turns.pass(100);
+  }
+  const [first = [], ...later] = seen.map(({ instances }) =>
+    instances.map(({ server_id: id }) => String(id)),
+  );
+  assert.equal(
+    [first, ...later].map(({ length }) => length),
+    [5_000, 5_000, 1_000, 0],
+  );
+  const known = new Map(
+    seen.flatMap(({ instances }) => instances.map((one) => [one.server_id, one.in_flight])),
+  );
+  assert.equal([known.size, ...new Set(known.values())], [6_000, 1]);
+});
+
 test('skip a reader that is behind, which gets all changes with its next sample', async () => {
   const { seen, reader } = read({ viewer: ADMIN });
   await pass(0);

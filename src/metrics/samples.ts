@@ -101,12 +101,12 @@ export class Samples {
    */
   read(selection: SampleSelection, reader: { readonly isBehind: boolean }): Observable<string> {
     return defer(() => {
-      let seen = 0;
+      let seen: Seen = { number: 0, owed: new Set() };
       return this.#samples$.pipe(
         filter(() => !reader.isBehind),
         map((sample) => {
-          const text = sample.textFor(selection, seen);
-          seen = sample.number;
+          const { text, owed } = sample.textFor(selection, seen);
+          seen = { number: sample.number, owed };
           return text;
         }),
       );
@@ -146,8 +146,19 @@ interface SampleOptions {
   readonly others?: TakenLoads | undefined;
 }
 
-/** The most instances in a sample for another node; further changes are not sent. */
+/** The most instances in a sample for another node, whose size is bounded; the others are in the next ones. */
 const MAX_PART_INSTANCES = 5_000;
+
+/** What a sample says, and the server ids of changed instances for which it has no room. */
+interface Written {
+  readonly text: string;
+  readonly owed: ReadonlySet<string>;
+}
+
+/** The number of the last sample of a reader, and what that one owes it. */
+interface Seen extends Pick<Written, 'owed'> {
+  readonly number: number;
+}
 
 /** The load at one time, and since the sample before; without `addInstances` the totals alone. */
 export class Sample {
@@ -162,7 +173,7 @@ export class Sample {
   readonly #intervalMs: number;
   #elsewhere = 0;
   /** The texts by viewer, template and last sample: equal readers share one. */
-  readonly #texts = new Map<string, string>();
+  readonly #texts = new Map<string, Written>();
 
   constructor(gateway: SampledGateway, before: Sample | undefined, options: SampleOptions = {}) {
     this.number = (before?.number ?? 0) + 1;
@@ -187,26 +198,34 @@ export class Sample {
     return eachInGroups(gateway.eachServer([...this.parts.keys()]), add, gateway.internals.scheduler);
   }
 
-  /** The text for a reader whose last sample had the number `seen`. */
-  textFor({ viewer, template }: SampleSelection, seen: number): string {
-    const isAdmin = mayDo(viewer, ['admin']);
-    const key = JSON.stringify([isAdmin, seen, template, rightsKey(viewer)]);
-    return getOrInsert(this.#texts, key, () => {
-      const visible = [...this.parts].filter(([name]) => mayUse(viewer, name) && name === (template ?? name));
-      const parts = visible.map(([, part]) => part);
-      const { isForNode, others } = this.#options;
-      const instances = parts.flatMap((part) => [...part.instances.values()]);
-      const isNew = ({ changedIn }: Part): boolean => changedIn > seen;
-      const changed = instances.filter(isNew).slice(0, isForNode ? MAX_PART_INSTANCES : undefined);
-      const partial =
-        others === undefined || others.partial.length === 0
-          ? ''
-          : `,"partial":${JSON.stringify(others.partial)}`;
-      return (
-        `{"type":"${SAMPLED}","at":"${this.#at}","interval_ms":${this.#intervalMs},"totals":${JSON.stringify(totalsOf(parts, isAdmin))}` +
-        `,"templates":[${textsOf(parts.filter(isNew))}],"instances":[${textsOf(changed)}]${partial}}`
-      );
-    });
+  /** The text for a reader with this last sample, and what it still owes the reader. */
+  textFor(selection: SampleSelection, seen: Seen): Written {
+    const { viewer, template } = selection;
+    // A reader that is owed something is another node, of which there are few.
+    if (seen.owed.size > 0) return this.#written(selection, seen);
+    const key = JSON.stringify([mayDo(viewer, ['admin']), seen.number, template, rightsKey(viewer)]);
+    return getOrInsert(this.#texts, key, () => this.#written(selection, seen));
+  }
+
+  #written({ viewer, template }: SampleSelection, seen: Seen): Written {
+    const visible = [...this.parts].filter(([name]) => mayUse(viewer, name) && name === (template ?? name));
+    const parts = visible.map(([, part]) => part);
+    const { isForNode = false, others } = this.#options;
+    const isNew = ({ changedIn }: Part): boolean => changedIn > seen.number;
+    const instances = parts.flatMap((part) => [...part.instances]);
+    const changed = [
+      ...instances.filter(([id]) => seen.owed.has(id)),
+      ...instances.filter(([id, part]) => isNew(part) && !seen.owed.has(id)),
+    ];
+    const left = isForNode ? changed.splice(MAX_PART_INSTANCES) : [];
+    const partial =
+      others === undefined || others.partial.length === 0
+        ? ''
+        : `,"partial":${JSON.stringify(others.partial)}`;
+    const text =
+      `{"type":"${SAMPLED}","at":"${this.#at}","interval_ms":${this.#intervalMs},"totals":${JSON.stringify(totalsOf(parts, mayDo(viewer, ['admin'])))}` +
+      `,"templates":[${textsOf(parts.filter(isNew))}],"instances":[${textsOf(changed.map(([, part]) => part))}]${partial}}`;
+    return { text, owed: new Set(left.map(([id]) => id)) };
   }
 
   /**
