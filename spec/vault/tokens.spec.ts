@@ -104,6 +104,34 @@ vaults(
 );
 
 vaults(
+  'an account that is connected again at another node is a change here when it is read, a renewed token is not',
+  withBackend(async ({ backend, target, node }) => {
+    let passedMs = 0;
+    const { wall, now } = systemClock;
+    const clock = { ...systemClock, wall: () => wall() + passedMs, now: () => now() + passedMs };
+    const changes: ConnectionChange[] = [];
+    const changes$ = new Subject<ConnectionChange>();
+    changes$.subscribe((change) => changes.push(change));
+    const [one, other] = [node({ clock, changes$ }), node({ clock })];
+    await connect(other, target, 'user-1');
+    const tokens = one.tokens(target, 'user-1');
+    const first = await tokens.current();
+    backend.expireTokens();
+    assert.ok(await other.tokens(target, 'user-1').renewed(first));
+    passedMs += 11_000;
+    assert.is.not(await tokens.current(), first);
+    assert.equal(changes, []);
+    await connect(other, target, 'user-1');
+    passedMs += 11_000;
+    await tokens.current();
+    assert.equal(
+      changes.map(({ type, owner }) => [type, owner]),
+      [['connected', 'user-1']],
+    );
+  }),
+);
+
+vaults(
   'an authorization server that is down is asked again after a pause, and the connection stays',
   withBackend(async ({ backend, target, node }) => {
     let nowMs = 0;

@@ -7,7 +7,10 @@ import type { Vault, VaultOptions } from './vault.ts';
 
 /** The vault before it is needed: `open` loads it, and its changes can be followed before. */
 export class LazyVault {
-  /** The changes of connections on this node; `Vault.find` sees changes that other nodes make. Hot, no replay. */
+  /**
+   * The changes of connections on this node; an account that is connected again at another node is one when its token is read
+   * here. Hot, no replay.
+   */
   readonly changes$ = new Subject<ConnectionChange>();
   readonly open: () => Promise<Vault>;
 

@@ -53,6 +53,7 @@ export class NotConnected extends Error {
 
 interface KnownToken extends Pick<StoredAccountConnection, 'expiresAtMs' | 'dueAtMs'> {
   readonly token: string;
+  readonly connectedAt: string;
   /** The time at which the row was read, by the monotonic clock. */
   readonly readAtMs: number;
 }
@@ -64,6 +65,8 @@ export interface RefreshesOptions {
   readonly connections: AccountConnections;
   readonly clients: OwnClients;
   readonly requests: OAuthRequests;
+  /** Called when a connection that had a token here is another one: the account was connected again at another node. */
+  readonly onReplaced: (value: StoredAccountConnection) => void;
   /** Called when the connection has ended by itself; `reason` is a clause. */
   readonly onEnded: (value: StoredAccountConnection, reason: string) => void;
 }
@@ -153,7 +156,7 @@ export class Refreshes {
       first ??= value.accessToken;
       // A token that changed meanwhile is used even if it expires soon; one that this call renewed also if it is the refused one.
       const isGood = value.accessToken !== first || !isDue(value, wall());
-      if (isRenewed || (isGood && value.accessToken !== refused)) return this.#keep(key, value);
+      if (isRenewed || (isGood && value.accessToken !== refused)) return this.#keep(read, before);
       if (this.#isHeld(key, value.lease)) {
         if (now() - beganAtMs > WAIT_MS)
           throw new BackendFetchFailure('another node renews its token, and has not finished');
@@ -164,7 +167,7 @@ export class Refreshes {
       const mayStillBeUsed = value.accessToken !== refused && !isOver(value, wall());
       const tries = (value.lease?.tries ?? 0) + 1;
       if (value.refreshToken === undefined) {
-        if (mayStillBeUsed) return this.#keep(key, value);
+        if (mayStillBeUsed) return this.#keep(read, before);
         await this.#end(read, 'its access has ended, and it cannot be renewed');
       } else if (tries > MAX_TRIES) await this.#end(read, 'its tokens could not be renewed');
       else
@@ -177,7 +180,7 @@ export class Refreshes {
           isRenewed = await this.#refresh(target, backend, read, value.refreshToken, tries).finally(free);
         } catch (thrown) {
           if (!mayStillBeUsed) throw thrown;
-          return this.#keep(key, value);
+          return this.#keep(read, before);
         }
     }
     throw new BackendFetchFailure('its connection is changed by other nodes all the time');
@@ -224,8 +227,11 @@ export class Refreshes {
     return true;
   }
 
-  #keep(key: string, { accessToken: token, expiresAtMs, dueAtMs }: StoredAccountConnection): string {
-    this.#known.set(key, { token, expiresAtMs, dueAtMs, readAtMs: this.#options.clock.now() });
+  #keep({ key, connectedAt, value }: ReadAccountConnection, before: KnownToken | undefined): string {
+    const { clock, onReplaced } = this.#options;
+    const { accessToken: token, expiresAtMs, dueAtMs } = value;
+    this.#known.set(key, { token, connectedAt, expiresAtMs, dueAtMs, readAtMs: clock.now() });
+    if (before !== undefined && before.connectedAt !== connectedAt) onReplaced(value);
     return token;
   }
 

@@ -88,6 +88,8 @@ export class Vault {
     this.#refreshes = new Refreshes({
       ...options,
       ...parts,
+      onReplaced: ({ owner, issuer, resource }) =>
+        this.#options.changes$.next({ type: 'connected', owner, issuer, resource }),
       onEnded: ({ owner, issuer, resource }, reason) =>
         this.#options.changes$.next({ type: 'refresh-failed', owner, issuer, resource, reason }),
     });

@@ -55,7 +55,7 @@ export interface AccountConnection {
   readonly expiresAt: string | null;
 }
 
-/** A change of a connection, on this node. */
+/** A change of a connection, on this node, or seen by it. */
 export interface ConnectionChange {
   readonly type: 'connected' | 'disconnected' | 'refresh-failed';
   readonly owner: string;
