@@ -50,11 +50,19 @@ export const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic'
 const MAX_URIS = 10;
 const MAX_URI_LENGTH = 500;
 const NAME_CHARACTERS = 60;
-/** Schemes that a browser or the system handles itself: no client gets an answer there. */
-const FORBIDDEN: ReadonlySet<string> = new Set([
-  ...['javascript:', 'vbscript:', 'data:', 'blob:', 'file:', 'filesystem:', 'about:', 'view-source:'],
-  ...['chrome:', 'resource:', 'jar:', 'intent:', 'mailto:', 'tel:', 'sms:', 'ws:', 'wss:', 'ftp:'],
-]);
+/** Schemes that a browser or the system handles itself: no client gets an answer there. Source: ADR 393. */
+const FORBIDDEN: ReadonlySet<string> = new Set(
+  [
+    'javascript vbscript livescript data blob file filesystem about view-source chrome resource res jar mhtml mk its',
+    'jnlp jnlps applescript intent market android-app content itms itms-apps itms-services prefs shell search help hcp',
+    'x-man-page calculator onenote windowsdefender mailto tel sms callto sip sips facetime skype news nntp magnet ws wss',
+    'ftp ftps sftp tftp ldap ldaps gopher wais smb cifs nfs afp ssh telnet rlogin tn3270 rdp vnc',
+  ].flatMap((names) => names.split(' ').map((name) => `${name}:`)),
+);
+/** The same of Windows, macOS and iOS, by the form of their names: `ms-msdt:`, `search-ms:`, `x-apple.systempreferences:`. */
+const OF_SYSTEM = /^(?:ms-|microsoft-|x-apple|x-help|app-settings|app-prefs)|-ms:$/;
+/** A private scheme with a dot, as RFC 8252 (7.1, 8.4) asks; of one without, the form of clients that have a name behind it. */
+const PRIVATE = /^[^:]*\.[^:]*:|^[^:]+:\/\/\w/;
 /**
  * Two slashes, a name or an address, a port. A browser accepts more, `;` and `*` too, which mean something in a
  * policy of pages.
@@ -144,8 +152,11 @@ function uriFault(uri: string): string | undefined {
   if (url === null || !/^[a-z][a-z0-9+.-]*:/i.test(uri)) return 'is not an absolute URL';
   if (uri.includes('#')) return 'has a fragment';
   if (url.username !== '' || url.password !== '') return 'has a user name';
-  if (/^https?:$/.test(url.protocol) && !WEB_ORIGIN.test(uri)) return 'has an unusual host';
-  if (FORBIDDEN.has(url.protocol)) return `has the scheme ${url.protocol}`;
+  const isWeb = /^https?:$/.test(url.protocol);
+  if (isWeb && !WEB_ORIGIN.test(uri)) return 'has an unusual host';
+  if (FORBIDDEN.has(url.protocol) || OF_SYSTEM.test(url.protocol)) return `has the scheme ${url.protocol}`;
+  if (!isWeb && !PRIVATE.test(uri))
+    return `needs a dot in its scheme, or "//" and a name after ${url.protocol}`;
   if (url.protocol === 'http:' && !LOOPBACK_NAMES.has(url.hostname))
     return 'must be https, or on this machine';
   if (url.protocol === 'https:' && LOOPBACK_NAMES.has(url.hostname)) return 'must be http on this machine';
