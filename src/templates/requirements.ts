@@ -32,10 +32,17 @@ export async function unmetRequirement(
   environment: ProgramVariables,
   user?: ProgramUser,
 ): Promise<string | undefined> {
+  // Each program is asked once, however many requirements name it.
+  const versions = new Map<string, Promise<Version>>();
+  const ask = (program: string): Promise<Version> => {
+    const asked = versions.get(program) ?? versionOf(program, environment, user);
+    versions.set(program, asked);
+    return asked;
+  };
   for (const text of requires) {
     const requirement = read(text);
     if (requirement === undefined) continue;
-    const problem = await problemOf(requirement, command, environment, user);
+    const problem = await problemOf(requirement, command, ask);
     if (problem !== undefined) return `its template requires ${text}, and ${problem}`;
   }
   return undefined;
@@ -44,15 +51,14 @@ export async function unmetRequirement(
 async function problemOf(
   { names, least }: Requirement,
   command: string,
-  environment: ProgramVariables,
-  user: ProgramUser | undefined,
+  ask: (program: string) => Promise<Version>,
 ): Promise<string | undefined> {
   // The program itself if it is that runtime, else the runtime in its PATH.
   const own = basename(command).replace(/\.exe$/i, '');
   const isRuntime = names.some((name) => own === name || own.replace(/\d(\.\d+)?$/, '') === name);
   let problem: string | undefined;
   for (const program of isRuntime ? [command] : names) {
-    const version = await versionOf(program, environment, user);
+    const version = await ask(program);
     if (typeof version === 'string') problem ??= version;
     else if (isAtLeast(version, least)) return undefined;
     else return `"${program} --version" prints ${version.join('.')}`;

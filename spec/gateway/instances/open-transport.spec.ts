@@ -1,7 +1,7 @@
 // The functions that open instances: they find handlers that are registered later, open nothing in denied networks, start only
 // what may be started, and remember what an opening has learned.
 
-import { chmod, writeFile } from 'node:fs/promises';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../../src/domain/time/clock.ts';
@@ -118,6 +118,27 @@ test('starts no program whose template requires a program or version that is mis
     String(await reasonOf(['python>=3.10'], './python3', {}, folder)),
     `"${folder}/python3 --version" prints 3.9.2`,
   );
+});
+
+test('asks a program for its version once, however many requirements name it', async () => {
+  const asked = join(folder, 'asked');
+  await writeFile(join(folder, 'git'), `#!/bin/sh\necho x >> ${asked}\necho git version 2.1\n`, {
+    mode: 0o755,
+  });
+  const rules = { id: 'demo', requires: [...Array(20).fill('git>=2'), 'git>=3'] };
+  const definitions = new Map([['demo', rules]]);
+  const open = createOpenTransport({ isDenied: () => false, ...shared, definitions });
+  const env = { PATH: `${folder}:${process.env.PATH}` };
+  const instance = definition('a', {
+    transport: 'stdio',
+    template: 'demo',
+    command: 'nothing',
+    args: [],
+    env,
+  });
+  const { reason } = (await errorOf(open(instance)(signal))).facts;
+  assert.match(String(reason), /requires git>=3, and "git --version" prints 2\.1$/);
+  assert.is(await readFile(asked, 'utf8'), 'x\n');
 });
 
 test('remembers what was learned of an instance, for the openings of its function', () =>
