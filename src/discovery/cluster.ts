@@ -6,6 +6,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { ConnectionOptions } from 'node:tls';
 import { definedFields, isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { bytesWithin } from '../domain/memory/bounded-bytes.ts';
 import { systemClock, timeLimit } from '../domain/time/clock.ts';
 import { kubeconfigs, POD_ACCOUNT } from './cluster-files.ts';
 import { LoginProgram } from './login-program.ts';
@@ -36,6 +37,8 @@ export interface Resource {
 /** The longest wait for one page of a list, in ms. */
 const PAGE_MS = 5_000;
 const PAGE_ITEMS = 500;
+/** The most bytes of one page: an object has some kB, and at most 1.5 MB. */
+const MAX_PAGE_BYTES = 64 * 2 ** 20;
 /** The time after which servers end a watch, in s; then a new one continues it. */
 const WATCH_SECONDS = 290;
 /** The longest silence of a watch, in ms, until the connection counts as lost; the server sends bookmarks. */
@@ -171,6 +174,13 @@ function clusterInfo(fields: JsonObject, ca: string | undefined): JsonObject {
 
 type Query = Readonly<Record<string, string>>;
 
+/** The value of an answer. Rejects with SourceError for one that is too long. */
+async function bodyOf({ body }: Response): Promise<unknown> {
+  const bytes = body === null ? Buffer.alloc(0) : await bytesWithin(body, MAX_PAGE_BYTES);
+  if (bytes === undefined) throw new SourceError(`an answer has more than ${MAX_PAGE_BYTES / 2 ** 20} MiB`);
+  return JSON.parse(bytes.toString('utf8'));
+}
+
 /** One API server, and the namespace that is searched. */
 export class Cluster {
   readonly address: string;
@@ -192,7 +202,8 @@ export class Cluster {
     for (let pages = 0; pages < LIMITS.listPages; pages += 1) {
       const query = { limit: String(PAGE_ITEMS), ...(next === '' ? {} : { continue: next }) };
       const page = await this.#json(resource, query);
-      items.push(...(Array.isArray(page.items) ? page.items.filter(isJsonObject) : []));
+      for (const item of Array.isArray(page.items) ? page.items : [])
+        if (isJsonObject(item)) items.push(item);
       next = String(Object(page.metadata).continue ?? '');
       if (next === '') return items;
     }
@@ -258,7 +269,7 @@ export class Cluster {
   async #json(resource: Resource, query: Query): Promise<JsonObject> {
     try {
       const response = await this.#ask(resource, query, this.#signal, PAGE_MS);
-      const body: unknown = await response.json();
+      const body = await bodyOf(response);
       if (isJsonObject(body)) return body;
       throw new SourceError(`${this.address}: it does not answer as a Kubernetes API server does`);
     } catch (thrown) {
@@ -293,7 +304,7 @@ export class Cluster {
       response = await send(await this.#access.credential(credential));
     }
     if (response.ok || (response.status === 410 && 'watch' in query)) return response;
-    const body: unknown = await response.json().catch(() => undefined); // no JSON: the status says enough
+    const body = await bodyOf(response).catch(() => undefined); // no JSON: the status says enough
     const message = isJsonObject(body) && typeof body.message === 'string' ? `: ${body.message}` : '';
     throw new SourceError(`${this.address} answers ${response.status} for ${plural}${message}`);
   }

@@ -72,6 +72,32 @@ test('the pods of ten thousand Services are found in a time that grows with thei
   }
 });
 
+test('a page of a list ends when it is too long', async () => {
+  let sent = 0;
+  const server = createServer((_, response) => {
+    const endless = (function* () {
+      for (;;) {
+        sent += 1;
+        yield Buffer.alloc(MIB, ' ');
+      }
+    })();
+    return pipeline(Readable.from(endless), response, () => {});
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const closing = new AbortController();
+  try {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const source = await sourceAt(url, closing.signal);
+    const error = await source.list().catch((thrown: unknown) => thrown);
+    assert.match(String(error), /SourceError: .*an answer has more than 64 MiB/);
+    assert.ok(sent < 3 * 64 + 100, `${sent} MiB`);
+  } finally {
+    closing.abort();
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
 test('a watch ends at a line that is too long', async () => {
   const server = createServer((request, response) => {
     const isWatch = request.url?.includes('watch=1') === true;
