@@ -5,8 +5,10 @@ import * as assert from 'uvu/assert';
 import { asGatewayError } from '../../src/domain/errors/errors.ts';
 import { type ConnectionChange, SHARED } from '../../src/domain/instances/account-connection.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
+import type { OAuthStore } from '../../src/persistence/oauth-store.ts';
+import { until } from '../helpers/eventually.ts';
 import { suite } from '../helpers/suite.ts';
-import { codeOf, connect, withBackend } from './connected-backend.ts';
+import { codeOf, connect, type World, withBackend } from './connected-backend.ts';
 
 const vaults = suite('tokens of the vault');
 
@@ -197,6 +199,68 @@ vaults(
     await store.oauth.replace({ ...row, value }, row.version);
     assert.ok(await one.tokens(target, 'user-1').renewed(token));
     assert.equal([looks, backend.refreshes], [3, 1]);
+  }),
+);
+
+/** A node that renews its token, which the database takes over 30 s to store: `store` lets it, and resolves when it has. */
+async function slowlyRenewed({ store, target, node }: World) {
+  const held = Promise.withResolvers<void>();
+  const asked = { replaces: 0, looks: 0, passedMs: 0 };
+  const slow: OAuthStore = {
+    ...store.oauth,
+    find: (kind, keys) => {
+      if (kind === 'connection') asked.looks += 1;
+      return store.oauth.find(kind, keys);
+    },
+    replace: async (row, version) => {
+      if (row.kind === 'connection') asked.replaces += 1;
+      if (asked.replaces === 2) await held.promise;
+      return store.oauth.replace(row, version);
+    },
+  };
+  const { wall, now } = systemClock;
+  const clock = { ...systemClock, wall: () => wall() + asked.passedMs, now: () => now() + asked.passedMs };
+  const vault = node({ store: slow, clock });
+  await connect(vault, target, 'user-1');
+  const tokens = vault.tokens(target, 'user-1');
+  const before = await tokens.current();
+  asked.passedMs += 3_580_000;
+  const renewed = Promise.resolve(tokens.current());
+  await until(() => asked.replaces === 2, 'it stores the token');
+  asked.passedMs += 31_000;
+  return { tokens, before, renewed, asked, store: held.resolve };
+}
+
+vaults(
+  'a token that is still being stored after its lease is not renewed again by the same node',
+  withBackend(async (world) => {
+    const { tokens, before, renewed, asked, store } = await slowlyRenewed(world);
+    const looks = asked.looks;
+    const other = tokens.renewed(before);
+    await until(() => asked.looks >= looks + 2, 'another call waits for it');
+    store();
+    assert.equal([await other, await renewed], [true, await tokens.current()]);
+    assert.is(world.backend.refreshAttempts, 1);
+  }),
+);
+
+vaults(
+  'a token is stored although another node took the lease, or gave the account up, but not in place of a newer one',
+  withBackend(async (world) => {
+    const { store, target, node } = world;
+    const given = { lease: undefined, refreshToken: undefined, accessToken: '', ended: 'refused' };
+    for (const meanwhile of [{ lease: { untilMs: 9e12, tries: 2 } }, given, { refreshToken: 'newer' }]) {
+      const slowly = await slowlyRenewed(world);
+      const [row] = await store.oauth.list({ kind: 'connection' }, 1);
+      assert.ok(row);
+      const value = JSON.stringify({ ...JSON.parse(row.value), accessToken: 'newer', ...meanwhile });
+      await store.oauth.replace({ ...row, value }, row.version);
+      slowly.store();
+      const renewed = await slowly.renewed;
+      assert.is(renewed === 'newer', 'refreshToken' in meanwhile && meanwhile.refreshToken === 'newer');
+      assert.is.not(renewed, slowly.before);
+      assert.is(await node().tokens(target, 'user-1').current(), renewed);
+    }
   }),
 );
 

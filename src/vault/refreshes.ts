@@ -86,6 +86,8 @@ export class Refreshes {
   readonly #loading = new Map<string, Promise<string>>();
   /** The lease that each connection had when it was last read, and since when, by the monotonic clock. */
   readonly #leases = new LruMap<{ readonly untilMs: number; readonly sinceMs: number }>(MAX_KNOWN);
+  /** The connections whose new tokens this node has, and which the database has not taken yet. */
+  readonly #unstored = new Set<string>();
   readonly #slots: RefreshSlots;
 
   constructor(options: RefreshesOptions) {
@@ -212,10 +214,12 @@ export class Refreshes {
 
   /**
    * True while the lease holds: for as long as this node has seen it, since the clock of its node may be behind or ahead, by
-   * MAX_SKEW_MS at most. That of a node that has ended counts as over: the node will not store the token that it asked for.
+   * MAX_SKEW_MS at most. That of a node that has ended counts as over: the node will not store the token that it asked for. That
+   * of this node holds until its tokens are stored.
    */
   #isHeld(key: string, lease: StoredAccountConnection['lease']): boolean {
     const { lives, clock } = this.#options;
+    if (this.#unstored.has(key)) return true;
     if (lease === undefined) return false;
     const { untilMs, life } = lease;
     const skewMs = life === undefined ? 0 : MAX_SKEW_MS; // on a file all processes have one clock
@@ -262,24 +266,37 @@ export class Refreshes {
       }
       if (thrown instanceof BackendFetchFailure)
         this.#failed.set(read.key, { failure: thrown, atMs: clock.now() });
-      await this.#store(taken, { lease: undefined });
+      const isLeased = ({ value }: ReadAccountConnection) => value.lease?.untilMs === lease.untilMs;
+      await this.#store(taken, { lease: undefined }, isLeased);
       throw thrown;
     }
     this.#failed.delete(read.key);
     const { scopes = taken.value.scopes, refreshToken: next = refreshToken, ...tokens } = answer;
-    await this.#store(taken, { ...tokens, refreshToken: next, scopes, lease: undefined });
+    // Another node may have taken the lease after this one, or have ended the connection because its tokens are used up.
+    const isSame = ({ connectedAt, value }: ReadAccountConnection) =>
+      connectedAt === taken.connectedAt && (value.refreshToken ?? refreshToken) === refreshToken;
+    this.#unstored.add(read.key);
+    try {
+      const stored = { ...tokens, refreshToken: next, scopes, ended: undefined, lease: undefined };
+      await this.#store(taken, stored, isSame);
+    } finally {
+      this.#unstored.delete(read.key);
+    }
     return true;
   }
 
   /**
-   * Stores the new tokens. The earlier refresh token is used up, so they must not be lost, whatever else changes the
-   * row, or the database does.
+   * Stores changes in the row, as long as `isFor` is true for it. The earlier refresh token is used up, so new tokens must not be
+   * lost, whatever else changes the row, or the database does.
    */
-  async #store(taken: ReadAccountConnection, changes: Partial<StoredAccountConnection>): Promise<void> {
+  async #store(
+    taken: ReadAccountConnection,
+    changes: Partial<StoredAccountConnection>,
+    isFor: (read: ReadAccountConnection) => boolean,
+  ): Promise<void> {
     const { connections } = this.#options;
     let read: ReadAccountConnection | undefined = taken;
-    // Without this lease it was disconnected, or connected again.
-    while (read !== undefined && read.value.lease?.untilMs === taken.value.lease?.untilMs) {
+    while (read !== undefined && isFor(read)) {
       const before: ReadAccountConnection = read;
       const write = () => connections.replace(before, { ...before.value, ...changes });
       if ((await insistently(this.#options.clock, write)) !== undefined) return;
