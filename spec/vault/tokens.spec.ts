@@ -265,6 +265,31 @@ vaults(
 );
 
 vaults(
+  'a token that is still valid is used while the node that renews it does not finish',
+  withBackend(async ({ backend, store, target, node }) => {
+    let passedMs = 0;
+    const { wall, now } = systemClock;
+    const clock = { ...systemClock, wall: () => wall() + passedMs, now: () => now() + 5 * passedMs };
+    const vault = node({ clock, lives: { life: () => 'one', hasEnded: () => false } });
+    await connect(vault, target, 'user-1');
+    const tokens = vault.tokens(target, 'user-1');
+    const token = await tokens.current();
+    passedMs += 3_575_000;
+    const [row] = await store.oauth.list({ kind: 'connection' }, 1);
+    assert.ok(row);
+    const lease = { untilMs: clock.wall() + 30_000, tries: 1, life: 'two' };
+    await store.oauth.replace(
+      { ...row, value: JSON.stringify({ ...JSON.parse(row.value), lease }) },
+      row.version,
+    );
+    const used = tokens.current();
+    passedMs += 3_000;
+    assert.is(await used, token);
+    assert.is(backend.refreshAttempts, 0);
+  }),
+);
+
+vaults(
   'a token without refresh lives until a 401',
   withBackend(
     async ({ target, node }) => {

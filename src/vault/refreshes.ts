@@ -159,14 +159,16 @@ export class Refreshes {
       // A token that changed meanwhile is used even if it expires soon; one that this call renewed also if it is the refused one.
       const isGood = value.accessToken !== first || !isDue(value, wall());
       if (isRenewed || (isGood && value.accessToken !== refused)) return this.#keep(read, before);
+      const mayStillBeUsed = value.accessToken !== refused && !isOver(value, wall());
       if (this.#isHeld(key, value.lease)) {
-        if (now() - beganAtMs > WAIT_MS)
+        if (now() - beganAtMs > WAIT_MS) {
+          if (mayStillBeUsed) return this.#keep(read, before);
           throw new BackendFetchFailure('another node renews its token, and has not finished');
+        }
         await sleep(this.#options.clock, CHECK_MS);
         continue;
       }
       changes += 1;
-      const mayStillBeUsed = value.accessToken !== refused && !isOver(value, wall());
       const tries = (value.lease?.tries ?? 0) + 1;
       if (value.refreshToken === undefined) {
         if (mayStillBeUsed) return this.#keep(read, before);
