@@ -250,6 +250,26 @@ test('whose user signs in while the provider is asked keep what the sign-in said
   }
 });
 
+test('keep the newest refresh token when an assertion, or the question of another node, changes the identity meanwhile', async () => {
+  for (const by of ['an assertion', 'another node']) {
+    const { company, said, store, asked, answerWith, isActive, pass } = started();
+    const { id } = await company.signIn(SETTING, said(['staff']));
+    answerWith(async () => {
+      const { claims } = said(['staff']);
+      const vouched = { subject: 's-1', claims, issuedAtMs: Date.parse('2030-01-01T00:01:00Z') };
+      if (by === 'an assertion') await (await company.vouched(SETTING, vouched)).account();
+      const [row] = await store.oauth.list({ kind: 'identity', userId: id }, 1);
+      if (by === 'another node' && row !== undefined) await store.oauth.replace(row, row.version);
+      answerWith(() => Promise.reject(new ProviderFailure('away')));
+      return said(['staff']);
+    });
+    await company.confirm(id);
+    pass(MINUTE_MS);
+    await company.confirm(id);
+    assert.equal([asked, await isActive()], [['token 0', 'token 1'], true], by);
+  }
+});
+
 test('are those of an identity assertion, unless the provider has said something since', async () => {
   const { company, store, said, pass, answerWith, asked } = started();
   const vouch = async (issuedAtMs: number, groups?: readonly string[]) => {

@@ -263,13 +263,26 @@ export class CompanyAccounts {
     const asked: StoredIdentity = { ...stored, askedUntilMs: nowMs + ASKING_MS };
     if (!(await store.replace(rowOfIdentity(asked, user), row.version))) return;
     let version = row.version + 1;
-    /** Resolves with false when a sign-in or another node has changed the identity since, which is newer. */
+    /**
+     * Resolves with false when a sign-in or another node has stored another refresh token since, which is newer. An assertion,
+     * and the question of another node, leave the one that is used up now.
+     */
     const keep = async (next: StoredIdentity): Promise<boolean> => {
-      const isKept = await insistently(this.#options.clock, () =>
-        store.replace(rowOfIdentity(next, user), version),
-      );
-      version += 1;
-      return isKept;
+      let { confirmedAtMs = 0 } = next;
+      for (let left = MAX_ATTEMPTS; left > 0; left -= 1) {
+        const own = rowOfIdentity({ ...next, confirmedAtMs }, user);
+        const isKept = await insistently(clock, () => store.replace(own, version));
+        if (isKept) {
+          version += 1;
+          return true;
+        }
+        const present = await insistently(clock, () => this.#rowOfIdentity(stored));
+        const said = present?.userId === user.id ? readIdentity(present) : undefined;
+        if (present === undefined || said?.refreshToken !== refreshToken) return false;
+        version = present.version;
+        confirmedAtMs = Math.max(confirmedAtMs, Math.min(said.confirmedAtMs ?? 0, clock.wall()));
+      }
+      return false;
     };
     let renewed = refreshToken;
     try {
