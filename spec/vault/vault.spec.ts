@@ -7,6 +7,7 @@ import { systemClock } from '../../src/domain/time/clock.ts';
 import { addressesIn } from '../../src/net/network-guard.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { oauthKey } from '../../src/persistence/oauth-rows.ts';
+import type { OAuthStore } from '../../src/persistence/oauth-store.ts';
 import { UnknownState } from '../../src/vault/authorization-flow.ts';
 import { BackendFetchFailure } from '../../src/vault/backend-fetch.ts';
 import type { AccountTarget } from '../../src/vault/oauth-backends.ts';
@@ -244,11 +245,13 @@ vaults('another authorization server is not used before an admin confirms it', a
     endpoint: `${documents.url}/mcp`,
     auth: { who: 'user' },
   };
-  const vault = new Vault({
-    clock: systemClock,
-    changes$: new Subject(),
-    ...{ store: store.oauth, isDenied: addressesIn([]), address: { issuer: BASE, isPublic: false } },
-  });
+  const node = (oauth: OAuthStore) =>
+    new Vault({
+      clock: systemClock,
+      changes$: new Subject(),
+      ...{ store: oauth, isDenied: addressesIn([]), address: { issuer: BASE, isPublic: false } },
+    });
+  const vault = node(store.oauth);
   try {
     assert.is((await vault.discover(target)).backend.server.issuer, first.issuer);
     issuer = second.issuer;
@@ -262,6 +265,18 @@ vaults('another authorization server is not used before an admin confirms it', a
     assert.is((await vault.confirm(target, 'https://elsewhere.example')).changedTo, second.issuer);
     const confirmed = await vault.discover(target, 'any');
     assert.equal([confirmed.backend.server.issuer, confirmed.backend.changedTo], [second.issuer, undefined]);
+
+    issuer = first.issuer;
+    const find: OAuthStore['find'] = async (kind, keys) => {
+      const rows = await store.oauth.find(kind, keys);
+      if (kind === 'backend' && issuer === first.issuer) await vault.confirm(target, issuer); // at another node
+      return rows;
+    };
+    const { changedTo } = (await node({ ...store.oauth, find }).discover(target)).backend;
+    assert.equal(
+      [changedTo, (await vault.discover(target)).backend.server.issuer],
+      [undefined, first.issuer],
+    );
   } finally {
     await Promise.all([first.close(), second.close(), documents.close()]);
   }

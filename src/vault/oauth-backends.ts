@@ -83,6 +83,9 @@ const readBackend: (row: OAuthRow) => OAuthBackend = rowReader(
   }),
 );
 
+/** Attempts to store facts that other nodes change meanwhile. */
+const ATTEMPTS = 5;
+
 interface OAuthBackendsOptions {
   readonly clock: Clock;
   readonly store: Pick<OAuthStore, 'find' | 'replace' | 'save'>;
@@ -115,7 +118,7 @@ export class OAuthBackends {
 
   /** The stored facts of a backend; undefined if its authorization server was never found. */
   async stored({ endpoint }: Pick<AccountTarget, 'endpoint'>): Promise<OAuthBackend | undefined> {
-    const [row] = await this.#options.store.find('backend', [oauthKey('backend', endpoint)]);
+    const row = await this.#rowOf(endpoint);
     return row && readBackend(row);
   }
 
@@ -125,20 +128,32 @@ export class OAuthBackends {
    */
   async discover(target: AccountTarget, accepted: AcceptedServer = 'stored'): Promise<OAuthBackend> {
     const found = await this.#found(target);
-    const before = await this.stored(target);
-    const isSame = before === undefined || partsOf(before) === partsOf(found);
     const { issuer } = found.server;
     const isAccepted = typeof accepted === 'string' ? accepted === 'any' : accepted.issuer === issuer;
-    const next = isSame || isAccepted ? found : { ...before, changedTo: issuer };
-    if (JSON.stringify(next) === JSON.stringify(before)) return next;
     const { store, clock } = this.#options;
-    await store.save({
-      kind: 'backend',
-      key: oauthKey('backend', target.endpoint),
-      createdAt: new Date(clock.wall()).toISOString(),
-      value: JSON.stringify(next),
-    });
-    return next;
+    for (let left = ATTEMPTS; ; left -= 1) {
+      const row = await this.#rowOf(target.endpoint);
+      const before = row && readBackend(row);
+      const isSame = before === undefined || partsOf(before) === partsOf(found);
+      const next = isSame || isAccepted ? found : { ...before, changedTo: issuer };
+      if (JSON.stringify(next) === JSON.stringify(before)) return next;
+      const written = {
+        kind: 'backend',
+        key: oauthKey('backend', target.endpoint),
+        createdAt: new Date(clock.wall()).toISOString(),
+        value: JSON.stringify(next),
+      } as const;
+      // An admin may confirm another server at this moment, at another node.
+      if (await store.replace(written, row?.version ?? 0)) return next;
+      if (left > 1) continue;
+      await store.save(written); // of a row that cannot be decrypted
+      return next;
+    }
+  }
+
+  async #rowOf(endpoint: string): Promise<OAuthRow | undefined> {
+    const [row] = await this.#options.store.find('backend', [oauthKey('backend', endpoint)]);
+    return row;
   }
 
   /** The answer of the backend to a request without an account. Rejects with BackendFetchFailure when there is none. */
