@@ -8,7 +8,7 @@ import { addressesIn } from '../../src/net/network-guard.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { oauthKey } from '../../src/persistence/oauth-rows.ts';
 import type { OAuthStore } from '../../src/persistence/oauth-store.ts';
-import { UnknownState } from '../../src/vault/authorization-flow.ts';
+import { RightLost, UnknownState } from '../../src/vault/authorization-flow.ts';
 import { BackendFetchFailure } from '../../src/vault/backend-fetch.ts';
 import type { AccountTarget } from '../../src/vault/oauth-backends.ts';
 import { Vault } from '../../src/vault/vault.ts';
@@ -144,6 +144,20 @@ vaults(
     const old = await browse(await late.begin(target, { owner: 'user-1', binding: BINDING }));
     nowMs += 10 * 60_000;
     assert.ok((await late.finish(old, BINDING).catch((thrown: unknown) => thrown)) instanceof UnknownState);
+  }),
+);
+
+vaults(
+  'keeps no account of a user whose right ends while its token is asked for',
+  withBackend(async ({ backend, target, node }) => {
+    const vault = node();
+    const query = await browse(await vault.begin(target, { owner: 'user-1', binding: BINDING }));
+    const issued: number[] = [];
+    const mayFinish = async () => issued.push(backend.issued.length) === 1;
+    const refused = await vault.finish(query, BINDING, mayFinish).catch((thrown: unknown) => thrown);
+    assert.ok(refused instanceof RightLost);
+    assert.ok(Number(issued[1]) > Number(issued[0]), 'it is asked before and after');
+    assert.equal(await vault.list('user-1'), []);
   }),
 );
 

@@ -148,13 +148,13 @@ export class AuthorizationFlow {
 
   /**
    * Takes the answer of the authorization server: `query` of the callback. Rejects with UnknownState, with RightLost if
-   * `mayFinish` is false for what was begun, with OAuthRefusal (`access_denied`), and with BackendFetchFailure; the
-   * state is used up in any case, unless it is another browser's.
+   * `mayFinish`, which is asked before and after the token is, is false for what was begun, with OAuthRefusal
+   * (`access_denied`), and with BackendFetchFailure; the state is used up in any case, unless it is another browser's.
    */
   async finish(
     query: URLSearchParams,
     binding: string,
-    mayFinish: (begun: BegunConnection) => boolean = () => true,
+    mayFinish: (begun: BegunConnection) => boolean | Promise<boolean> = () => true,
   ): Promise<BegunConnection> {
     const { backends, clients, connections, requests, store, clock } = this.#options;
     const state = query.get('state') ?? '';
@@ -167,7 +167,10 @@ export class AuthorizationFlow {
     if (begun.binding !== digestOf(binding)) throw new UnknownState();
     if (!(await store.consume('connecting', key, now))) throw new UnknownState();
     const { target, owner, returnTo, resource, issuer, verifier, redirectUri } = begun;
-    if (!mayFinish({ target, owner, returnTo })) throw new RightLost();
+    const refuseLost = async () => {
+      if (!(await mayFinish({ target, owner, returnTo }))) throw new RightLost();
+    };
+    await refuseLost();
     const backend = await backends.stored(target);
     if (backend?.server.issuer !== issuer || backend.resource !== resource)
       throw new BackendFetchFailure('the authorization server changed meanwhile');
@@ -200,6 +203,7 @@ export class AuthorizationFlow {
       // The secret of a client that an admin gave is read from the instance, where it may change.
       ...(target.auth.clientId === undefined ? definedFields({ clientSecret: own.secret }) : {}),
     };
+    await refuseLost(); // also of a user who was deleted meanwhile
     await connections.save(accountConnectionKey(owner, backend), value);
     return { target, owner, returnTo };
   }

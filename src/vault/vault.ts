@@ -134,7 +134,7 @@ export class Vault {
   async finish(
     query: URLSearchParams,
     binding: string,
-    mayFinish?: (begun: BegunConnection) => boolean,
+    mayFinish?: (begun: BegunConnection) => boolean | Promise<boolean>,
   ): Promise<BegunConnection> {
     const finished = await this.#flow.finish(query, binding, mayFinish);
     const backend = await this.#backends.stored(finished.target);

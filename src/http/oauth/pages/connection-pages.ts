@@ -179,14 +179,17 @@ export class ConnectionPages {
     if (signedIn === undefined) return sendPage(response, UNKNOWN_STATE);
     const [, query = ''] = (request.url ?? '').split('?', 2);
     const { accounts, auth } = this.#options;
-    const { user, formToken } = signedIn;
     const vault = await accounts.open();
     try {
       const { target, owner } = await vault.finish(
         new URLSearchParams(query),
-        formToken,
-        ({ target: { template, id: instanceId }, owner }) =>
-          mayConnect(user, { template, instanceId, owner }, auth.roles),
+        signedIn.formToken,
+        async ({ target: { template, id: instanceId }, owner }) => {
+          const present = await this.#signedIn(exchange);
+          return (
+            present !== undefined && mayConnect(present.user, { template, instanceId, owner }, auth.roles)
+          );
+        },
       );
       accounts.connectLinks.connected({ template: target.template, instanceId: target.id, owner });
       this.#record(
