@@ -2,7 +2,7 @@
 // Pure: the command line fills the placeholders in the result.
 
 import { type ParseError, parse, printParseErrorCode } from 'jsonc-parser';
-import { isDeeper, isJsonObject, jsonIn } from '../domain/json/json.ts';
+import { giveTexts, isDeeper, isJsonObject, jsonIn } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { readClientConfig } from './client-config.ts';
 import { TemplateError } from './definition.ts';
@@ -20,6 +20,7 @@ export function readImported(text: string, source: string): ImportedFile {
   const value = jsoncOf(text);
   if (isDeeper(value, LIMITS.nestingDepth)) throw tooDeep();
   if (!isJsonObject(value)) throw new TemplateError(['is not a JSON object']);
+  giveTexts(value);
   const written = isJsonObject(value.server) && isServerJson(value.server) ? value.server : value;
   const file = isServerJson(written) ? readServerJson(written) : readClientConfig(written, source);
   if (file.servers.length + file.refused.length > MAX_SERVERS)

@@ -406,6 +406,11 @@ test('a hostile file is refused in a line, and names of prototypes are names', a
     ],
   );
   assert.equal(refused, []);
+  const odd = { toString: null };
+  const entry = { url: 'https://a', type: odd };
+  await printed(run({ mcpServers: { entry }, inputs: [{ id: odd, description: odd }] }, '--dry-run'));
+  const server = { name: 'a/b', description: 'd', version: '1.0.0', packages: [{ registryType: odd }] };
+  assert.match((await run(server, '--dry-run')).err, 'packages of "{"toString":null}" are not started');
 });
 
 if (process.platform !== 'win32')

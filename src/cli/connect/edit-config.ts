@@ -81,11 +81,20 @@ function set(text: string, path: string[], value: unknown): string {
 
 function parsed(text: string): Node {
   const errors: ParseError[] = [];
-  const tree = parseTree(text, errors, { allowTrailingComma: true });
+  const tree = treeOf(text, errors);
   const [first] = errors;
   if (tree !== undefined && first === undefined) return tree;
   const line = text.slice(0, first?.offset).split('\n').length;
   throw new CommandFailure(`is not JSON: ${first && printParseErrorCode(first.error)} in line ${line}`);
+}
+
+function treeOf(text: string, errors: ParseError[]): Node | undefined {
+  try {
+    return parseTree(text, errors, { allowTrailingComma: true });
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    throw new CommandFailure('is nested too deeply', { cause });
+  }
 }
 
 /** The node at the path. Refuses a member that is there twice: clients read the last one, and `modify` changes the first. */
@@ -150,11 +159,11 @@ function formatOf(text: string): { insertSpaces: boolean; tabSize: number } {
 
 function editedYaml(text: string, { file, template, target }: ConfigEdit): string {
   const document = parseDocument(text);
-  let before: unknown;
+  let before: string;
   try {
     const [error] = document.errors;
     if (error !== undefined) throw error;
-    before = document.toJS();
+    before = JSON.stringify(document.toJS()); // not for an alias of what it is in
   } catch (cause) {
     throw new CommandFailure(`is not YAML: ${messageOf(cause).split('\n')[0]}`, { cause });
   }
@@ -174,7 +183,7 @@ function editedYaml(text: string, { file, template, target }: ConfigEdit): strin
       for (const name of OWN_MEMBERS) if (!(name in entry)) document.deleteIn([...path, name]);
     merge(path, entry);
   } else if (document.hasIn(path)) document.deleteIn(path);
-  const isSame = JSON.stringify(document.toJS()) === JSON.stringify(before);
+  const isSame = JSON.stringify(document.toJS()) === before;
   return isSame ? text : document.toString({ lineWidth: 0 });
 
   /** Sets members one by one, so that the others stay. */

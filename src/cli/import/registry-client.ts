@@ -2,13 +2,13 @@
 // credentials, and nothing but the words of the search.
 
 import { messageOf } from '../../domain/errors/errors.ts';
-import { definedFields, isDeeper, jsonIn } from '../../domain/json/json.ts';
+import { definedFields, giveTexts, isDeeper, jsonIn } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { plainLine } from '../../domain/text.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { CommandFailure } from '../failures.ts';
 import { textWithin } from '../remote/answering-url.ts';
-import { answerIn, type Fields, fields, giveTexts, objectsOf } from '../remote/answers.ts';
+import { answerIn, type Fields, fields, objectsOf } from '../remote/answers.ts';
 
 const WAIT_MS = 15_000;
 /** The longest time of a search with all its pages, each of which may come late, in ms. */

@@ -1,6 +1,6 @@
 // Reads the answers of a gateway field by field, since a gateway of another version may answer differently.
 
-import { isDeeper, jsonIn } from '../../domain/json/json.ts';
+import { giveTexts, isDeeper, jsonIn } from '../../domain/json/json.ts';
 
 /** Nested arrays and objects of one answer; commands make texts of its fields. */
 const ANSWER_LEVELS = 1_000;
@@ -14,14 +14,6 @@ export function answerIn(text: string, parse?: (text: string) => unknown): unkno
   if (isDeeper(value, ANSWER_LEVELS)) return undefined;
   giveTexts(value);
   return value;
-}
-
-/** Gives objects in a value their JSON as text where a field of theirs, such as `toString`, takes the place of what makes a text. */
-export function giveTexts(value: unknown): void {
-  if (typeof value !== 'object' || value === null) return;
-  if (Object.hasOwn(value, 'toString') || Object.hasOwn(value, 'valueOf'))
-    Object.defineProperty(value, Symbol.toPrimitive, { value: () => JSON.stringify(value) });
-  for (const field of Object.values(value)) giveTexts(field);
 }
 
 export type Fields = Readonly<Record<string, unknown>>;

@@ -49,6 +49,17 @@ export function isDeeper(value: unknown, levels: number): boolean {
 }
 
 /**
+ * Gives objects in a value their JSON as text where a field of theirs, such as `toString`, takes the place of what makes a text.
+ * `value` is not nested deeply.
+ */
+export function giveTexts(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (Object.hasOwn(value, 'toString') || Object.hasOwn(value, 'valueOf'))
+    Object.defineProperty(value, Symbol.toPrimitive, { value: () => JSON.stringify(value) });
+  for (const field of Object.values(value)) giveTexts(field);
+}
+
+/**
  * The number of values, where a key counts as one, and a number that is kept as text as four. Counting stops above
  * `most`. `value` is not nested deeper than LIMITS.nestingDepth.
  */
