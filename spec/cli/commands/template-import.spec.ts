@@ -109,6 +109,14 @@ test('shows commands first, then asks; without a terminal it needs --yes or --dr
   assert.equal(instancesOf('asked')[0]?.args, ['server.js', '--token', 'hunter22']);
 });
 
+test('shows what makes another program of a command: its variables, by name, and its folder', async () => {
+  const env = { NODE_OPTIONS: '--import=data:text/javascript,0', API_KEY: 'hunter22' };
+  const file = { mcpServers: { hidden: { command: 'npx', args: ['-y', 'known'], env, cwd: '/srv/x' } } };
+  const { out } = await run(file, '', { answers: [], line: 'n' });
+  assert.match(out, /npx -y known with NODE_OPTIONS, API_KEY in \/srv\/x/);
+  assert.not.match(out, /hunter22|data:/);
+});
+
 test('servers and inputs of VS Code: each input is asked for once', async () => {
   const file = `{
     // comments and trailing commas are allowed

@@ -84,15 +84,21 @@ export function firstInstanceId(template: string): string {
   return `${template}-1`;
 }
 
-/** The command or the address in a form without secrets. */
+/**
+ * The command or the address in a form without secrets; with a command the names of its variables, such as NODE_OPTIONS, and its
+ * folder, which may make another program of it.
+ */
 export function shownTarget({ definition, instance }: ImportedServer): string {
   const { command, args, endpoint } = instance ?? definition;
   if (typeof command === 'string') {
     const words = elementsOf(args).map(String);
     const shown = words.map((word, index) => withoutSecretWord(word, words[index - 1]));
-    return [command, ...shown]
+    const line = [command, ...shown]
       .map((word) => (/[\s"']|^$/.test(word) ? JSON.stringify(word) : word))
       .join(' ');
+    const names = Object.keys(instance?.env_vars ?? {}).join(', ');
+    const folder = instance?.working_dir;
+    return `${line}${names && ` with ${names}`}${folder === undefined ? '' : ` in ${folder}`}`;
   }
   return shownAddress(String(endpoint ?? ''));
 }
