@@ -143,61 +143,8 @@ const UNKNOWN_ADDRESS: AddressOf = () => 'unknown';
 
 /** Composes authentication. `shared` counts requests for all gateways; without it each counts its own. */
 export function composeAuth(options: AuthOptions, shared?: SharedCounter): Auth {
-  const { clock, authEnabled: isEnabled } = options;
-  const parts = composeParts(options);
-  const {
-    accounts,
-    audit,
-    authenticator,
-    company,
-    keyUse,
-    logins,
-    oauth,
-    proofs,
-    revalidator,
-    throttle,
-    tokenEnds,
-  } = parts;
-  const storeChanges = options.storeChanges$.subscribe(({ kind }) => {
-    if (authenticator.onStoreChange(kind)) revalidator.storeChanged();
-  });
-  return {
-    isEnabled,
-    principalOf: (id) => principalOf(id, options),
-    namesView: (view) => namesView(view, options),
-    roles: options.roles,
-    accounts,
-    grants: oauth?.grants,
-    company,
-    audit,
-    limiter: new RateLimiter(clock, shared),
-    callLimiter: new RateLimiter(clock, shared, CALL_WINDOW_SECONDS),
-    throttle,
-    changed$: revalidator.changed$.asObservable(),
-    login: (attempt) => logins.login(attempt),
-    checkPassword: (attempt) => logins.checkPassword(attempt),
-    issueToken: (user, signedInBy) => logins.issueToken(user, signedInBy),
-    prove: (request, own, clientAddress) => proofs.prove(request, own, clientAddress),
-    proofOfGrant: (grantId) => proofs.proofOfGrant(grantId),
-    authenticate: (credentials, address = UNKNOWN_ADDRESS) =>
-      isEnabled ? authenticator.authenticate(credentials, address) : ANONYMOUS,
-    watchSessions: (open) => {
-      if (isEnabled) revalidator.watch(open);
-    },
-    logout: (credentials) => tokenEnds.end(credentials),
-    endToken: (userId, token) => tokenEnds.endLoginToken(userId, token),
-    close: async () => {
-      storeChanges.unsubscribe();
-      revalidator.close();
-      shared?.close();
-      await Promise.all([audit.close(), keyUse.close(), oauth?.grants.use.close()]);
-    },
-  };
-}
-
-/** Connects the parts of authentication. */
-function composeParts(options: AuthOptions) {
-  const { store, log, clock, passwords = new Passwords(clock), hasPasswordLogins = true } = options;
+  const { authEnabled: isEnabled, store, log, clock } = options;
+  const { passwords = new Passwords(clock), hasPasswordLogins = true } = options;
   const { now, wall, background } = clock;
   /** Makes the sessions and cached credentials of this principal be checked again. */
   const changed = (principalId: string): void => {
@@ -267,18 +214,40 @@ function composeParts(options: AuthOptions) {
     audit,
     log,
   });
+  const storeChanges = options.storeChanges$.subscribe(({ kind }) => {
+    if (authenticator.onStoreChange(kind)) revalidator.storeChanged();
+  });
   return {
+    isEnabled,
+    principalOf: (id) => principalOf(id, options),
+    namesView: (view) => namesView(view, options),
+    roles: options.roles,
     accounts,
-    audit,
-    authenticator,
+    grants,
     company,
-    keyUse,
-    logins,
-    oauth,
-    proofs,
-    revalidator,
+    audit,
+    limiter: new RateLimiter(clock, shared),
+    callLimiter: new RateLimiter(clock, shared, CALL_WINDOW_SECONDS),
     throttle,
-    tokenEnds,
+    changed$: revalidator.changed$.asObservable(),
+    login: (attempt) => logins.login(attempt),
+    checkPassword: (attempt) => logins.checkPassword(attempt),
+    issueToken: (user, signedInBy) => logins.issueToken(user, signedInBy),
+    prove: (request, own, clientAddress) => proofs.prove(request, own, clientAddress),
+    proofOfGrant: (grantId) => proofs.proofOfGrant(grantId),
+    authenticate: (credentials, address = UNKNOWN_ADDRESS) =>
+      isEnabled ? authenticator.authenticate(credentials, address) : ANONYMOUS,
+    watchSessions: (open) => {
+      if (isEnabled) revalidator.watch(open);
+    },
+    logout: (credentials) => tokenEnds.end(credentials),
+    endToken: (userId, token) => tokenEnds.endLoginToken(userId, token),
+    close: async () => {
+      storeChanges.unsubscribe();
+      revalidator.close();
+      shared?.close();
+      await Promise.all([audit.close(), keyUse.close(), grants?.use.close()]);
+    },
   };
 }
 
