@@ -63,8 +63,7 @@ export class UnreachableInstance {
   }
 }
 
-/** Why an instance cannot be started here, as a clause. */
-export function elsewhereReason({ locked, nodeId }: InstanceDefinition): string {
-  if (locked === undefined && runsAnywhere({ nodeId })) return 'another node runs it, or none';
-  return locked ?? `it runs on the node "${nodeId}"`;
+/** Why an instance of another node cannot be started here, as a clause. */
+export function elsewhereReason({ nodeId }: Pick<InstanceDefinition, 'nodeId'>): string {
+  return runsAnywhere({ nodeId }) ? 'another node runs it, or none' : `it runs on the node "${nodeId}"`;
 }

@@ -113,7 +113,7 @@ export class ClientSessions implements AllSessions {
     profile: ClientProfile,
     { signal, id = this.newId(), ...options }: SessionOptions = {},
   ): Promise<ClientSession> {
-    if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
+    this.#requireAccepting();
     if (options.part === undefined) this.#requireNewSessions();
     if (signal?.aborted) throw sessionEnded('disconnected');
     const value = newSession(template, ownerId, profile);
@@ -142,7 +142,7 @@ export class ClientSessions implements AllSessions {
    * SESSION_LIMIT, SHUTTING_DOWN or TEMPLATE_NOT_FOUND.
    */
   recoverFrom(id: string, value: SessionValue, generation: number, lists?: SessionLists): ClientSession {
-    if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
+    this.#requireAccepting();
     if (this.#open.has(id)) throw sessionLost('it is open already');
     const { endReason, greeted } = value;
     if (endReason !== undefined) throw sessionEnded(endReason);
@@ -197,7 +197,7 @@ export class ClientSessions implements AllSessions {
   }
 
   add(session: McpSession, origin: SessionOrigin): void {
-    if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
+    this.#requireAccepting();
     if (origin === 'new') {
       this.#requireNewSessions();
       this.#makeRoom(session.value);
@@ -319,6 +319,10 @@ export class ClientSessions implements AllSessions {
   /** Makes sure that the session is not recovered here again, unless its row stays for another life. */
   #forget({ id }: McpSession, reason: EndReason): void {
     if (!this.leavesRow(reason) && reason !== 'takenOver') this.#recovery?.forget(id);
+  }
+
+  #requireAccepting(): void {
+    if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
   }
 
   #requireNewSessions(): void {

@@ -20,8 +20,6 @@ const ACKNOWLEDGED_MS = 5_000;
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 /** A subscription that was open for this long resets the back-off, in ms. */
 const BACK_OFF_FORGIVEN_MS = 30_000;
-/** The random value of a back-off without jitter, which subscriptions of one instance do not need. */
-const MIDDLE = 0.5;
 
 class Listening extends Subscription {
   readonly uris: ReadonlySet<string>;
@@ -221,7 +219,7 @@ export class BackendSubscription {
   }
 
   #waitToRetry(): Renewal {
-    const waitMs = backOffMs(this.#failures, LIMITS.restartLongestMs, MIDDLE);
+    const waitMs = backOffMs(this.#failures, LIMITS.restartLongestMs); // without jitter: one instance has few subscriptions
     const timer = timer$(this.#clock, waitMs).subscribe(() => {
       this.#renewal = NONE;
       this.#update();

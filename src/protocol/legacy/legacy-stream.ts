@@ -316,12 +316,7 @@ export class MessageLog {
 
   /** Drops the messages up to this number. */
   clearUntil(last: number): void {
-    for (
-      let [oldest] = this.messages;
-      oldest !== undefined && oldest.number <= last;
-      [oldest] = this.messages
-    )
-      this.#dropOldest();
+    while ((this.messages[0]?.number ?? Number.POSITIVE_INFINITY) <= last) this.#dropOldest();
   }
 
   #dropOldest(): void {
