@@ -184,11 +184,6 @@ export function isTaskId(taskId: unknown): taskId is string {
   return typeof taskId === 'string' && taskId.length <= MAX_TASK_ID_LENGTH;
 }
 
-/** True for methods that name a task by `taskId`. In other methods that field has no meaning. */
-export function isTaskMethod(method: string): boolean {
-  return method.startsWith('tasks/');
-}
-
 /**
  * The id of the task that a result reports as begun; undefined for any other result. Only small results
  * report tasks. Source: MCP 2025-11-25 basic/utilities/tasks (in `task`), SEP-2663 (in a result of another type than

@@ -9,7 +9,7 @@ import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
-import { type Handshake, isOfOtherEra, listOf } from '../../domain/mcp/mcp.ts';
+import { type Handshake, isOfOtherEra, isTaskMethod, listOf } from '../../domain/mcp/mcp.ts';
 import type { InstanceRef } from './instance-ref.ts';
 
 // --- sessions ----------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ function needsDedicatedProcess(
  */
 export function isAboutTask({ method, params }: ExchangeRequest): boolean {
   if (method === 'tools/call') return params?.task !== undefined;
-  return method.startsWith('tasks/');
+  return isTaskMethod(method);
 }
 
 /** The answer that refuses a task where clients share a conversation. */

@@ -274,3 +274,8 @@ export function isLogLevel(level: unknown): level is string {
 export function includesLevel(set: string, level: unknown): boolean {
   return !isLogLevel(level) || LEVELS.indexOf(level) >= LEVELS.indexOf(set);
 }
+
+/** True for methods that name a task by `taskId`. In other methods that field has no meaning. */
+export function isTaskMethod(method: string): boolean {
+  return method.startsWith('tasks/');
+}

@@ -15,11 +15,10 @@ import {
 } from '../../domain/json/json.ts';
 import type { Client } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
-import { type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
+import { isTaskMethod, type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { ownAnswer, rpcErrorAnswer } from '../own-answers.ts';
-import { isTaskMethod } from '../task-log.ts';
 import { asAsked, withShownUris } from './composed-uris.ts';
 import type { Listing, OwnTarget } from './directory.ts';
 import type { AggregateExtensions, ToTemplate } from './extensions.ts';

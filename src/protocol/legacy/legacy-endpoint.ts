@@ -15,7 +15,7 @@ import {
   RPC,
   readId,
 } from '../../domain/mcp/jsonrpc.ts';
-import { INITIALIZED, isOfOtherEra } from '../../domain/mcp/mcp.ts';
+import { INITIALIZED, isOfOtherEra, isTaskMethod } from '../../domain/mcp/mcp.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { settlesWithin } from '../../domain/time/clock.ts';
@@ -42,7 +42,7 @@ import {
 import { checkGetTypes, headerOf } from '../headers.ts';
 import { OpaqueNumbers } from '../opaque-numbers.ts';
 import { errorMessage, invalidRequest, resultMessage, rpcFailureOf } from '../rpc.ts';
-import { isTaskMethod, type TaskLog } from '../task-log.ts';
+import type { TaskLog } from '../task-log.ts';
 import { profileOf, revisionOf, sessionOf, versionOf } from './legacy-request.ts';
 import { EventBudget, positionOf } from './legacy-stream.ts';
 import { type LegacyTraffic, type LegacyTrafficDeps, lostWithGateway } from './legacy-traffic.ts';

@@ -7,12 +7,12 @@ import { hasCode } from '../../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import type { Owner } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
-import { TASKS_EXTENSION } from '../../domain/mcp/mcp.ts';
+import { isTaskMethod, TASKS_EXTENSION } from '../../domain/mcp/mcp.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Backends } from '../endpoint-backends.ts';
 import { rpcErrorAnswer } from '../own-answers.ts';
-import { isTaskId, isTaskMethod, type TaskLog, type TaskScope } from '../task-log.ts';
+import { isTaskId, type TaskLog, type TaskScope } from '../task-log.ts';
 import { exchangeInSession, withSessionMetadata } from './legacy-over-modern.ts';
 
 /** A session, the HTTP request of its client, and the backends behind its path. */

@@ -18,12 +18,12 @@ import { editedFields } from '../../domain/json/json-fields.ts';
 import { memberText } from '../../domain/json/json-scanner.ts';
 import type { ClientAnswer } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
-import { hasRounds, listOf, META } from '../../domain/mcp/mcp.ts';
+import { hasRounds, isTaskMethod, listOf, META } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { isTooLong, shortKey } from '../client-bounds.ts';
 import type { InputRequests } from '../input-requests.ts';
 import { RpcFailure } from '../rpc.ts';
-import { isTaskId, isTaskMethod, type TaskLog } from '../task-log.ts';
+import { isTaskId, type TaskLog } from '../task-log.ts';
 import { callKey, invalidParams, type ModernRequest, pathKey } from './modern-request.ts';
 import { StateCipher, type StateKeys } from './state-cipher.ts';
 
