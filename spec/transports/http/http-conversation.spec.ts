@@ -3,6 +3,7 @@
 
 import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
+import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { ServerMessage } from '../../../src/domain/mcp/client.ts';
 import { ownExchange } from '../../../src/transports/own-exchange.ts';
@@ -13,7 +14,7 @@ import type { HttpFixture } from '../../fixtures/http-server.ts';
 import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answerJson, messageOf } from '../raw-server.ts';
-import { withBackend, withRawTransport } from './open-http.ts';
+import { idleProgram, withBackend, withRawTransport } from './open-http.ts';
 
 const test = suite('http conversation');
 
@@ -63,6 +64,32 @@ test('`untilListening` resolves when the stream of a subscriber is open', async 
     subscription.unsubscribe();
   });
 });
+
+/** What opens the same server: as an endpoint, and as that of a program, which the gateway runs. */
+const openers: Readonly<Record<string, Partial<InstanceDefinition>>> = {
+  endpoint: {},
+  'endpoint of a program': idleProgram,
+};
+
+for (const [name, definition] of Object.entries(openers)) {
+  test(`${name}: \`resumed$\` of the transport emits when its broken stream is open again`, async () => {
+    await withBackend(
+      {},
+      async ({ transport, server }) => {
+        await until(() => openStreams(server) === 1, 'the transport listens');
+        await transport.untilListening;
+        let resumptions = 0;
+        transport.resumed$?.subscribe(() => {
+          resumptions += 1;
+        });
+        for (const { stream } of server.sessions.values()) stream?.end();
+        await until(() => verbs(server, 'GET') === 2, 'it listens again');
+        await until(() => resumptions === 1, 'messages may have been missed');
+      },
+      { definition },
+    );
+  });
+}
 
 test('a notification on the stream of a call goes to the call when messages$ has no subscriber', async () => {
   await withBackend({ answers: 'sse' }, async ({ transport }) => {

@@ -8,6 +8,7 @@ import { PASS_ENV } from '../../../src/domain/instances/command.ts';
 import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
 import { open as http } from '../../../src/transports/http/http.ts';
 import type { Transport, TransportDiagnostics } from '../../../src/transports/transport.ts';
+import { conversationConformance } from '../../conformance/conversation.ts';
 import {
   callTool,
   failure,
@@ -16,10 +17,11 @@ import {
   textOf,
   transportConformance,
 } from '../../conformance/transport.ts';
+import { startHttpServer } from '../../fixtures/http-server.ts';
 import { until } from '../../helpers/eventually.ts';
 import { isRunning } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
-import { httpDefinition, openOptions } from './open-http.ts';
+import { httpDefinition, idleProgram, openOptions } from './open-http.ts';
 
 const test = suite('managed http', { timeoutMs: 30_000 });
 
@@ -50,6 +52,15 @@ transportConformance(test, {
       openOptions({ handshakeTimeoutMs: 20_000 }),
     ),
   }),
+});
+// A program that serves nothing starts fast.
+conversationConformance(test, {
+  name: 'managed',
+  open: async () => {
+    const server = await startHttpServer({ answers: 'sse' });
+    const transport = await http(httpDefinition(server.url, idleProgram), openOptions());
+    return { transport, release: () => server.close() };
+  },
 });
 
 test('starts the program with its port in PORT, and stops it at the end', async () => {

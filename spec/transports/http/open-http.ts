@@ -18,6 +18,9 @@ export function httpDefinition(endpoint: string, more: Partial<InstanceDefinitio
   return instanceDefinition({ transport: 'http', endpoint, ...more });
 }
 
+/** Makes the endpoint of a definition that of a program, which serves nothing itself. */
+export const idleProgram = { command: process.execPath, args: ['-e', 'setInterval(() => {}, 60_000)'] };
+
 export function openOptions(more: Partial<OpenOptions> = {}): OpenOptions {
   return anyOptions({
     handshakeTimeoutMs: 5_000,

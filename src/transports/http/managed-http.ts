@@ -66,15 +66,27 @@ async function openManaged(
   }
 }
 
-function withProgram(inner: EndpointTransport, child: ProgramRun): Transport {
+/** All members that a transport to an endpoint can have: without one of them `withProgram` does not compile. */
+type WithProgram = Transport &
+  Record<
+    Exclude<keyof Transport, 'pid' | 'isIndependent' | 'endsAfterCall' | 'countsOwners' | 'otherCalls'>,
+    unknown
+  >;
+
+function withProgram(inner: EndpointTransport, child: ProgramRun): WithProgram {
   const closed$ = new AsyncSubject<Closed>();
   void child.exited.then((end) => inner.end({ ...end, expected: false }));
   inner.closed$.pipe(delayWhen(() => child.stop())).subscribe(closed$);
   return {
     kind: inner.kind,
     handshake: inner.handshake,
+    note: inner.note,
     messages$: inner.messages$,
+    resumed$: inner.resumed$,
     closed$,
+    get untilListening() {
+      return inner.untilListening;
+    },
     exchange: (request) => inner.exchange(request),
     notify: (...notification) => inner.notify(...notification),
     leaveEra: () => inner.leaveEra?.() === true,
