@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { codeOf } from '../domain/errors/errors.ts';
 import { CommandFailure, writeFailure } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -26,6 +27,43 @@ export function writePrivateFile(path: string, text: string): void {
     replaceFile(path, text, OWNER_ALONE, () => true);
   } catch (error) {
     throw writeFailure(path, error);
+  }
+}
+
+/** The longest wait for another process that changes the same file, in ms: one that still has the lock then was killed. */
+const MAX_LOCKED_MS = 2_000;
+const LOOK_MS = 5;
+
+/**
+ * Runs a function that reads a private file and writes it again, while no other process does so: of two changes at the same time
+ * one would be lost. Throws CommandFailure when the file system refuses.
+ */
+export function changePrivateFile<T>(path: string, change: () => T): T {
+  const lock = `${path}.lock`;
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    takeLock(lock);
+  } catch (error) {
+    throw writeFailure(path, error);
+  }
+  try {
+    return change();
+  } finally {
+    rmSync(lock, { force: true });
+  }
+}
+
+function takeLock(lock: string): void {
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  for (let waitedMs = 0; ; waitedMs += LOOK_MS) {
+    try {
+      writeFileSync(lock, '', { flag: 'wx', mode: OWNER_ALONE });
+      return;
+    } catch (error) {
+      if (codeOf(error) !== 'EEXIST') throw error;
+    }
+    if (waitedMs >= MAX_LOCKED_MS) rmSync(lock, { force: true });
+    else Atomics.wait(pause, 0, 0, LOOK_MS);
   }
 }
 

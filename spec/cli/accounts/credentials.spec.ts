@@ -1,7 +1,8 @@
 // The tokens that `gateway login` stores, and the credentials that are sent to each gateway.
 
-import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import * as assert from 'uvu/assert';
 import { namedEnvironment, requestCredentials } from '../../../src/cli/accounts/credentials.ts';
@@ -35,6 +36,29 @@ test('stores the tokens of several gateways, and removes expired ones at the nex
   storeToken(path, 'http://c', other, nowMs + 3_600_000);
   assert.not.match(readFileSync(path, 'utf8'), url);
   assert.equal(findToken(path, 'http://b'), other);
+});
+
+test('keeps the tokens that several commands store at once', async () => {
+  const module = JSON.stringify(new URL('../../../src/cli/accounts/stored-tokens.ts', import.meta.url).href);
+  const script = `import { storeToken } from ${module};
+    const [path, name, token] = process.argv.slice(1);
+    for (let n = 0; n < 25; n += 1) storeToken(path, 'http://' + name + n, JSON.parse(token), ${nowMs});`;
+  const running = ['a', 'b', 'c', 'd'].map(async (name) => {
+    const words = ['--input-type=module', '-e', script, path, name, JSON.stringify(token)];
+    const [code] = await once(spawn(process.execPath, words, { stdio: 'inherit' }), 'exit');
+    return code;
+  });
+  assert.equal(await Promise.all(running), [0, 0, 0, 0]);
+  assert.is(Object.keys(JSON.parse(readFileSync(path, 'utf8')).tokens).length, 100);
+  assert.equal(readdirSync(dirname(path)), ['credentials.json']);
+});
+
+test('a command that was killed while it stored a token stops no other one', () => {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(`${path}.lock`, '');
+  storeToken(path, url, token, nowMs);
+  assert.equal(findToken(path, url), token);
+  assert.is(existsSync(`${path}.lock`), false);
 });
 
 test('ignores an invalid file, and replaces it', () => {

@@ -5,7 +5,7 @@ import { readRegularFile } from '../../config/read-file.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { CommandFailure } from '../failures.ts';
-import { writePrivateFile } from '../private-file.ts';
+import { changePrivateFile, writePrivateFile } from '../private-file.ts';
 import { elementsOf, fields } from '../remote/answers.ts';
 
 export interface StoredToken {
@@ -54,20 +54,26 @@ export function findToken(path: string, url: string): StoredToken | undefined {
 
 /** Stores a token in place of the previous one; removes those that have expired, and can no longer be renewed. */
 export function storeToken(path: string, url: string, token: StoredToken, nowMs: number = Date.now()): void {
-  const { tokens, trusted } = readCredentials(path);
-  const others = [...tokens].filter(
-    ([, each]) => !isExpired(each, nowMs - (each.refresh_token === undefined ? 0 : RENEWABLE_MS)),
-  );
-  writeCredentials(path, { tokens: new Map([...others, [url, token]]), trusted });
+  changePrivateFile(path, () => {
+    const { tokens, trusted } = readCredentials(path);
+    const others = [...tokens].filter(
+      ([, each]) => !isExpired(each, nowMs - (each.refresh_token === undefined ? 0 : RENEWABLE_MS)),
+    );
+    writeCredentials(path, { tokens: new Map([...others, [url, token]]), trusted });
+  });
 }
 
 /** Removes the token of a URL, also an expired one, and returns it; undefined when there was none. Ends the trust in the URL. */
 export function removeToken(path: string, url: string): StoredToken | undefined {
-  const { tokens, trusted } = readCredentials(path);
-  const token = tokens.get(url);
-  const wasTrusted = trusted.delete(url);
-  if (tokens.delete(url) || wasTrusted) writeCredentials(path, { tokens, trusted });
-  return token;
+  if (findToken(path, url) === undefined && !isTrusted(path, url)) return undefined;
+  return changePrivateFile(path, () => {
+    const { tokens, trusted } = readCredentials(path);
+    const token = tokens.get(url);
+    tokens.delete(url);
+    trusted.delete(url);
+    writeCredentials(path, { tokens, trusted });
+    return token;
+  });
 }
 
 /** Whether credentials are sent to this URL without a proof. */
@@ -77,9 +83,11 @@ export function isTrusted(path: string, url: string): boolean {
 
 /** Lets credentials be sent to this URL without a proof from now on. False when that was so before. */
 export function trustUrl(path: string, url: string): boolean {
-  const { tokens, trusted } = readCredentials(path);
-  if (trusted.has(url)) return false;
-  writeCredentials(path, { tokens, trusted: trusted.add(url) });
+  if (isTrusted(path, url)) return false;
+  changePrivateFile(path, () => {
+    const { tokens, trusted } = readCredentials(path);
+    writeCredentials(path, { tokens, trusted: trusted.add(url) });
+  });
   return true;
 }
 
