@@ -77,6 +77,23 @@ test('asks for samples where a reader names them, and passes them on, but to no 
   );
 });
 
+test('passes on the samples of a node with thousands of instances, templates and long names', () => {
+  const { read, at, samples } = deployment('a');
+  read({ types: new Set(['gateway.sampled']) });
+  const counts = { requests: 9_999, failures: 0, in_flight: 10 };
+  const durations = Array.from({ length: 50 }, (_, bucket) => [100 + bucket, 100]);
+  const template = { template: 'x'.repeat(128), ...counts, queued: 0, sessions: 10, durations };
+  const instance = { server_id: 'x'.repeat(257), state: 'healthy', ...counts };
+  const text = JSON.stringify({
+    templates: Array(2_000).fill(template),
+    instances: Array(5_000).fill(instance),
+  });
+  const bytes = Buffer.from(`event: gateway.sampled\ndata: ${text}\n\n`);
+  const { answer } = at('a');
+  for (let from = 0; from < bytes.length; from += 65_536) answer.data(bytes.subarray(from, from + 65_536));
+  assert.equal([samples.length, samples[0]?.length], [1, text.length + 2]);
+});
+
 test('passes events on with the node and the id that it gave; rights of the reader hold', async () => {
   const { read, at } = deployment('a');
   const all = read();
@@ -139,7 +156,7 @@ test('a refusal, too large an event, and a member that cannot be reached are fai
   const reading = read();
   at('a').answer.head(404, {});
   at('b').answer.head(200, {});
-  for (let parts = 0; parts < 17; parts += 1) at('b').answer.data(Buffer.alloc(65_536, 'x'));
+  for (let parts = 0; parts < 129; parts += 1) at('b').answer.data(Buffer.alloc(65_536, 'x'));
   await passTurns(3);
   assert.equal(
     reading.got.map(({ name }) => name),
