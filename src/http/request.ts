@@ -7,7 +7,7 @@ import type { Credentials } from '../auth/credentials.ts';
 import type { RateLimiter } from '../auth/limits/rate-limiter.ts';
 import type { Principal } from '../domain/accounts/account.ts';
 import type { ToolRights } from '../domain/accounts/rights.ts';
-import type { GatewayError } from '../domain/errors/errors.ts';
+import type { ErrorCode, GatewayError } from '../domain/errors/errors.ts';
 import { originNotAllowed } from '../domain/errors/request-errors.ts';
 import type { JsonFields } from '../domain/json/json.ts';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
@@ -23,12 +23,25 @@ import { atClose, ClientGone } from './client-gone.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import { HttpCallReport, type ReportedRequest } from './replies/call-report.ts';
 
-export interface RequestState extends CountedRequest, McpLog {
-  requestId: string;
+/**
+ * What is known of a request so far. Has the fields that calls set from the start, since V8 would copy a growing object several
+ * times; only other requests set those that are declared.
+ */
+export class RequestState implements CountedRequest, McpLog {
+  principal?: Principal;
+  rateLimit?: CountedRequest['rateLimit'];
+  counted?: number;
+  instanceId?: string;
+  rpcMethod?: string;
+  errorCode?: ErrorCode;
+  declare rpcMessages?: number;
+  declare rpcError?: number;
+  declare sessionId?: string;
+  requestId = '';
   /** The client of a request that another node forwarded. */
-  forwarded?: ForwardedCaller;
+  declare forwarded?: ForwardedCaller;
   /** The node that answers. */
-  forwardedTo?: string;
+  declare forwardedTo?: string;
   /** Authorizes the caller again; set by middleware/authorize.ts on routes that need credentials. */
   check?: CallerCheck;
   /** Makes `WWW-Authenticate` of a 401 or 403; set by middleware/authorize.ts where MCP clients can sign in. */
@@ -36,13 +49,13 @@ export interface RequestState extends CountedRequest, McpLog {
   /** True when the answer is for this caller only; set on routes that need credentials, and with the rate limit of a caller elsewhere. */
   isPrivate?: boolean;
   /** True when the answer names the origin that may read it; set by middleware/host-origin-check.ts. */
-  variesByOrigin?: boolean;
+  declare variesByOrigin?: boolean;
   /** True when the `Origin` has the host of the request; set by middleware/host-origin-check.ts when there is an `Origin`. */
-  isSameHost?: boolean;
+  declare isSameHost?: boolean;
   /** Counted memory of a large body; see body/held-bodies.ts. */
-  heldBody?: HeldBody;
+  declare heldBody?: HeldBody;
   /** Details of a successful answer for the audit log; set by replies/write-reply.ts. */
-  trail?: Trail;
+  declare trail?: Trail;
   /** The parsed body; set by middleware/body.ts on routes that take one. */
   body?: unknown;
   /** The fields of the body, as text where they are forwarded; set by middleware/body.ts. */
@@ -52,9 +65,9 @@ export interface RequestState extends CountedRequest, McpLog {
   /** Report of the MCP request; for a batch, of its latest request. */
   report?: HttpCallReport;
   route?: string;
-  trace?: RequestSpan;
+  declare trace?: RequestSpan;
   /** Ends the span, which stays open until the report ends. */
-  reportEnded?: () => void;
+  declare reportEnded?: () => void;
   /**
    * True once middleware/access-log.ts observes the request: it calls `whenClosed` after the end of the answer or of the
    * connection.
@@ -62,7 +75,7 @@ export interface RequestState extends CountedRequest, McpLog {
   isObserved?: boolean;
   whenClosed?: () => void;
   /** True once the log line of the request is written: a call that continues gets a second line at its end. */
-  isLogged?: boolean;
+  declare isLogged?: boolean;
 }
 
 /** The header `WWW-Authenticate` for an answer with this error; undefined without one, and for that of every 401. */

@@ -3,13 +3,9 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type Koa from 'koa';
-import type { Principal } from '../../domain/accounts/account.ts';
-import type { ErrorCode } from '../../domain/errors/errors.ts';
 import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
 import { TEMPLATE_NAME } from '../../domain/template-name.ts';
-import type { CallerCheck } from '../callers/caller-check.ts';
-import type { HttpCallReport } from '../replies/call-report.ts';
-import type { Challenge, HttpContext, RequestState, RouteContext, RouteMiddleware } from '../request.ts';
+import { type HttpContext, RequestState, type RouteContext, type RouteMiddleware } from '../request.ts';
 import type { HttpRoute } from './route.ts';
 
 interface PlainRoute {
@@ -47,7 +43,7 @@ export class PlainContext implements RouteContext {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly params: Readonly<Record<string, string>>;
-  readonly state: RequestState = new PlainState();
+  readonly state = new RequestState();
   readonly method = 'POST';
   readonly querystring = '';
   readonly #app: KoaApp;
@@ -79,25 +75,4 @@ export class PlainContext implements RouteContext {
     const { request } = this.#app.createContext(this.req, this.res);
     return request.acceptsEncodings.bind(request);
   }
-}
-
-/** Has the fields that calls set from the start: V8 would copy a growing object several times. */
-class PlainState implements RequestState {
-  requestId = '';
-  principal?: Principal;
-  check?: CallerCheck;
-  challenge?: Challenge;
-  isPrivate?: boolean;
-  rateLimit?: RequestState['rateLimit'];
-  counted?: number;
-  body?: unknown;
-  bodyFields?: RequestState['bodyFields'];
-  route?: string;
-  pathName?: string | undefined;
-  report?: HttpCallReport;
-  isObserved?: boolean;
-  whenClosed?: () => void;
-  instanceId?: string;
-  rpcMethod?: string;
-  errorCode?: ErrorCode;
 }
