@@ -4,9 +4,9 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { ownExchange } from '../../../src/actors/own-exchange.ts';
 import type { ExchangeEvent } from '../../../src/domain/calls/exchange-event.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
-import { ownExchange } from '../../../src/transports/own-exchange.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import {
   answering,

@@ -2,8 +2,8 @@
 
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
+import { ownExchange } from '../../../src/actors/own-exchange.ts';
 import { openHttp } from '../../../src/transports/http/http.ts';
-import { ownExchange } from '../../../src/transports/own-exchange.ts';
 import { callTool, failure, see, textOf } from '../../conformance/transport.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { until } from '../../helpers/eventually.ts';

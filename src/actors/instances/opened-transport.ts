@@ -11,8 +11,8 @@ import { gatherPages } from '../../domain/lists/list-pages.ts';
 import type { Handshake, Tool } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
-import { answerOf, ownExchange } from '../../transports/own-exchange.ts';
 import type { Conversation, Transport } from '../../transports/transport.ts';
+import { answerOf, ownExchange } from '../own-exchange.ts';
 import { Feed } from '../subscriptions/feed.ts';
 import { ToolCache, type ToolRules } from './tool-cache.ts';
 

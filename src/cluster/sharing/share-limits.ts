@@ -1,17 +1,17 @@
 // The rate limits that the nodes share without Redis: connects the counter of this node with those of the others.
 // Source: ADR 173.
 
+import type { RateLimiter } from '../../auth/limits/rate-limiter.ts';
+import { COUNTED_PRINCIPALS, WINDOW_SECONDS } from '../../auth/limits/rate-limiter.ts';
+import { isJsonObject } from '../../domain/json/json.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import {
   type ChunkAnswer,
   ChunkedCounter,
   type ChunkRequest,
   type Held,
   type LimitPeers,
-} from '../../auth/limits/limit-chunks.ts';
-import type { RateLimiter } from '../../auth/limits/rate-limiter.ts';
-import { COUNTED_PRINCIPALS, WINDOW_SECONDS } from '../../auth/limits/rate-limiter.ts';
-import { isJsonObject } from '../../domain/json/json.ts';
-import type { Clock } from '../../domain/time/clock.ts';
+} from './limit-chunks.ts';
 import type { PeerAnswerer, PeerQuestions } from './peer-questions.ts';
 
 /** The longest wait for the home, in ms: the same as for Redis. */

@@ -127,7 +127,7 @@ export class AccountsAtBackends {
 
   /** The transport of an instance that is used with the account of each user. */
   async openFor(definition: InstanceDefinition, openWith: OpenWithTokens): Promise<Transport> {
-    const { openUserTransport } = await import('./user-transport.ts');
+    const { openUserTransport } = await import('../../transports/user-transport.ts');
     const target = targetIn(definition);
     if (target === undefined) throw new Error('the instance wants no account');
     const vault = await this.open();

@@ -5,8 +5,8 @@ import type { Principal } from '../../domain/accounts/account.ts';
 import { tooMany } from '../../domain/errors/request-errors.ts';
 import { EVENTS, type GatewayEvent, writtenFields } from '../../domain/events/events.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
+import { OPAQUE_NUMBERS, OpaqueNumbers } from '../../domain/opaque-numbers.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { OPAQUE_NUMBERS, OpaqueNumbers } from '../../protocol/opaque-numbers.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { StreamEvent, StreamReader } from '../replies/reply.ts';
 

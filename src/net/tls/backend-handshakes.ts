@@ -3,7 +3,7 @@
 import type { TLSSocket } from 'node:tls';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { Turns } from '../../domain/time/turns.ts';
+import { Turns } from './turns.ts';
 
 /** The most connections that are read in one turn of the event loop. */
 const AT_ONCE = 4;

@@ -5,9 +5,9 @@ import { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { Turns } from '../../domain/time/turns.ts';
 import { CLIENT_TLS } from './client-options.ts';
 import { limitKeyUpdates } from './key-updates.ts';
+import { Turns } from './turns.ts';
 
 /** Chains of public authorities have up to some 10 kB. */
 const MAX_BYTES = 32 * 1024;

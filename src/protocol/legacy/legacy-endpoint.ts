@@ -17,6 +17,7 @@ import {
 } from '../../domain/mcp/jsonrpc.ts';
 import { INITIALIZED, isOfOtherEra, isTaskMethod } from '../../domain/mcp/mcp.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
+import { OpaqueNumbers } from '../../domain/opaque-numbers.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { settlesWithin } from '../../domain/time/clock.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
@@ -40,7 +41,6 @@ import {
   type ReplyWriter,
 } from '../endpoint-types.ts';
 import { checkGetTypes, headerOf } from '../headers.ts';
-import { OpaqueNumbers } from '../opaque-numbers.ts';
 import { errorMessage, invalidRequest, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { TaskLog } from '../task-log.ts';
 import { profileOf, revisionOf, sessionOf, versionOf } from './legacy-request.ts';

@@ -3,16 +3,16 @@
 import { mock } from 'node:test';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ConnectionRequired } from '../../../src/domain/calls/connection-required.ts';
-import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
-import type { ExchangeEvent } from '../../../src/domain/calls/exchange-event.ts';
-import { connectionRequired } from '../../../src/domain/errors/backend-errors.ts';
-import { JsonText } from '../../../src/domain/json/json.ts';
-import { openUserTransport } from '../../../src/gateway/instances/user-transport.ts';
-import { HANDSHAKE, MODERN_HANDSHAKE, ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
-import { suite } from '../../helpers/suite.ts';
-import { simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
-import { passTurns } from '../../helpers/time/turns.ts';
+import { ConnectionRequired } from '../../src/domain/calls/connection-required.ts';
+import type { ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../src/domain/calls/exchange-event.ts';
+import { connectionRequired } from '../../src/domain/errors/backend-errors.ts';
+import { JsonText } from '../../src/domain/json/json.ts';
+import { openUserTransport } from '../../src/transports/user-transport.ts';
+import { HANDSHAKE, MODERN_HANDSHAKE, ScriptedTransport } from '../helpers/backends/scripted-transport.ts';
+import { suite } from '../helpers/suite.ts';
+import { simulatedClock, simulateTime } from '../helpers/time/simulated-time.ts';
+import { passTurns } from '../helpers/time/turns.ts';
 
 const test = suite('user transport');
 simulateTime(test);

@@ -1,10 +1,10 @@
 // Rate limits of a deployment without Redis: each principal has a home, the first of the live nodes in its order, which
 // gives the others the requests that they may admit, in chunks.
 
+import type { Window } from '../../auth/limits/rate-limiter.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { rendezvousOrder } from '../../domain/nodes/rendezvous.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { Window } from './rate-limiter.ts';
 
 /** The number of chunks of a limit for all nodes together: each node holds at most two chunks that it does not use. */
 const CHUNKS = 20;

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { OPAQUE_NUMBERS, OpaqueNumbers } from '../../src/protocol/opaque-numbers.ts';
+import { OPAQUE_NUMBERS, OpaqueNumbers } from '../../src/domain/opaque-numbers.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('opaque numbers');

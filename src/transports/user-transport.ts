@@ -19,27 +19,27 @@ import {
   takeUntil,
   throwError,
 } from 'rxjs';
-import { userIdIn } from '../../domain/accounts/account.ts';
+import { userIdIn } from '../domain/accounts/account.ts';
 import {
   type ConnectionRequired,
   type ConnectLink,
   connectAt,
   connectionDeclined,
   noOwnAccount,
-} from '../../domain/calls/connection-required.ts';
-import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
-import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
-import { parsedResult } from '../../domain/calls/parsed-result.ts';
-import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
-import { hasCode } from '../../domain/errors/errors.ts';
-import { tooMany } from '../../domain/errors/request-errors.ts';
-import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import type { TransportKind } from '../../domain/instances/transport-kinds.ts';
-import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
-import { editedFields, withFields } from '../../domain/json/json-fields.ts';
-import { OPEN_BRACE, skipSpace } from '../../domain/json/json-scanner.ts';
-import type { Notification, ServerMessage } from '../../domain/mcp/client.ts';
-import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
+} from '../domain/calls/connection-required.ts';
+import { type ExchangeRequest, toolOf } from '../domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../domain/calls/exchange-event.ts';
+import { parsedResult } from '../domain/calls/parsed-result.ts';
+import { backendUnavailable } from '../domain/errors/backend-errors.ts';
+import { hasCode } from '../domain/errors/errors.ts';
+import { tooMany } from '../domain/errors/request-errors.ts';
+import type { InstanceDefinition } from '../domain/instances/instance.ts';
+import type { TransportKind } from '../domain/instances/transport-kinds.ts';
+import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../domain/json/json.ts';
+import { editedFields, withFields } from '../domain/json/json-fields.ts';
+import { OPEN_BRACE, skipSpace } from '../domain/json/json-scanner.ts';
+import type { Notification, ServerMessage } from '../domain/mcp/client.ts';
+import { METHOD_NOT_FOUND } from '../domain/mcp/jsonrpc.ts';
 import {
   type Handshake,
   isOfOtherEra,
@@ -47,17 +47,12 @@ import {
   listOf,
   MODERN_VERSIONS,
   PROGRESS,
-} from '../../domain/mcp/mcp.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import { ticks$ } from '../../domain/time/clock-streams.ts';
-import { closeQuietly } from '../../transports/close-quietly.ts';
-import { forLegacy } from '../../transports/legacy-form.ts';
-import {
-  CLOSED_BY_GATEWAY,
-  type Closed,
-  type Transport,
-  type TransportDiagnostics,
-} from '../../transports/transport.ts';
+} from '../domain/mcp/mcp.ts';
+import type { Clock } from '../domain/time/clock.ts';
+import { ticks$ } from '../domain/time/clock-streams.ts';
+import { closeQuietly } from './close-quietly.ts';
+import { forLegacy } from './legacy-form.ts';
+import { CLOSED_BY_GATEWAY, type Closed, type Transport, type TransportDiagnostics } from './transport.ts';
 
 /** The way in which users connect their accounts at one instance. */
 interface Connecting {

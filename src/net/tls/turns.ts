@@ -1,7 +1,7 @@
 // Turns at work that holds the event loop: a few at a time, in order of arrival, and after a turn that took long
 // none begins for a time in proportion to it.
 
-import type { Clock } from './clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 
 /** The rest after a turn, as a multiple of the time that it took. */
 const RESTS = 4;

@@ -5,8 +5,7 @@
 import type { JsonObject } from '../../domain/json/json.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
-import { type Program, type RunningProgram, startProcess } from '../../transports/stdio/child-process.ts';
-import type { Finding } from './faults.ts';
+import type { Finding } from '../../gateway/doctor/faults.ts';
 import {
   compareEras,
   converseInLegacy,
@@ -15,7 +14,8 @@ import {
   type Heard,
   isAnswer,
   type Wire,
-} from './plain-checks.ts';
+} from '../../gateway/doctor/plain-checks.ts';
+import { type Program, type RunningProgram, startProcess } from '../../transports/stdio/child-process.ts';
 
 /** An answer that comes later is none. Programs load before their first one. */
 const FIRST_ANSWER_MS = 60_000;
