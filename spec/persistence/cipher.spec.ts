@@ -3,7 +3,8 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { CipherError, createCipher, encryptionKeyFrom } from '../../src/persistence/cipher.ts';
+import { encryptionKeyFrom } from '../../src/domain/encrypted-bytes.ts';
+import { CipherError, createCipher } from '../../src/persistence/cipher.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('cipher');

@@ -1,15 +1,8 @@
 // Encrypts the secrets of backends in a database. An encrypted text is `v1.<key id>.<base64url of iv, ciphertext and tag>`,
-// AES-256-GCM. The caller provides the keys. protocol/modern/state-cipher.ts encrypts other texts with the same functions.
+// see domain/encrypted-bytes.ts. The caller provides the keys.
 
-import {
-  type CipherKey,
-  createCipheriv,
-  createDecipheriv,
-  createSecretKey,
-  hash,
-  hkdfSync,
-  randomBytes,
-} from 'node:crypto';
+import { createSecretKey, hash } from 'node:crypto';
+import { decryptBytes, encryptBytes, MIN_ENCRYPTED_BYTES } from '../domain/encrypted-bytes.ts';
 import { OperatorError } from '../domain/errors/errors.ts';
 
 /** Encrypts and decrypts texts. A text that was encrypted for one purpose cannot be decrypted for another. */
@@ -28,11 +21,6 @@ export class CipherError extends OperatorError {
 }
 
 const VERSION = 'v1';
-const CIPHER = 'aes-256-gcm';
-const KEY_BYTES = 32;
-/** The bytes of the iv, random for each text: collisions become likely after 2^32 texts under one key (NIST SP 800-38D, 8.3). */
-const IV_BYTES = 12;
-const TAG_BYTES = 16;
 const ENCRYPTED = /^v1\.([0-9a-f]{8})\.([A-Za-z0-9_-]+)$/;
 
 /**
@@ -54,7 +42,7 @@ export function createCipher(keys: readonly Uint8Array[]): Cipher {
     decrypt(encrypted, purpose) {
       const [, id = '', encoded = ''] = ENCRYPTED.exec(encrypted) ?? [];
       const bytes = Buffer.from(encoded, 'base64url');
-      if (bytes.length < IV_BYTES + TAG_BYTES) throw new CipherError('this is not an encrypted text');
+      if (bytes.length < MIN_ENCRYPTED_BYTES) throw new CipherError('this is not an encrypted text');
       const known = ring.find((entry) => entry.id === id);
       if (known === undefined) {
         throw new CipherError(`encrypted with the key ${id}, which is not among the encryption keys`);
@@ -69,31 +57,4 @@ export function createCipher(keys: readonly Uint8Array[]): Cipher {
       }
     },
   };
-}
-
-/**
- * Derives a key for `createCipher` from a secret, which is random text of at least 32 bytes and no password: HKDF with SHA-256
- * (RFC 5869), no salt. `label` names the purpose of the key: keys of one secret with different labels are independent.
- */
-export function encryptionKeyFrom(secret: string | Uint8Array, label: string): Uint8Array {
-  return new Uint8Array(hkdfSync('sha256', secret, '', label, KEY_BYTES));
-}
-
-/**
- * Encrypts a text with AES-256-GCM: the iv, the encrypted text and its tag. `purpose`: see Cipher. `given`: at
- * least 12 bytes for the iv, which the caller uses with this key for no other text. Default: random.
- */
-export function encryptBytes(key: CipherKey, text: string, purpose: string, given?: Buffer): Buffer {
-  const iv = given?.subarray(0, IV_BYTES) ?? randomBytes(IV_BYTES);
-  const cipher = createCipheriv(CIPHER, key, iv).setAAD(Buffer.from(purpose));
-  return Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
-}
-
-/** The text of `encryptBytes`. Throws for another key or purpose, and for bytes that were changed. */
-export function decryptBytes(key: CipherKey, bytes: Buffer, purpose: string): string {
-  const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES })
-    .setAAD(Buffer.from(purpose))
-    .setAuthTag(bytes.subarray(-TAG_BYTES));
-  const text = decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES));
-  return Buffer.concat([text, decipher.final()]).toString('utf8');
 }

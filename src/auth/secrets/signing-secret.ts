@@ -4,8 +4,8 @@
 
 import { randomBytes } from 'node:crypto';
 import { ConfigError } from '../../config/config-error.ts';
+import { encryptionKeyFrom } from '../../domain/encrypted-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { encryptionKeyFrom } from '../../persistence/cipher.ts';
 import type { Store } from '../../persistence/store.ts';
 import { ensureSecretFile } from './secret-file.ts';
 import type { Secrets } from './secrets.ts';

@@ -3,9 +3,9 @@
 // request. The caller decides on the content, and on the key that binds it.
 
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { decryptBytes, encryptBytes } from '../../domain/encrypted-bytes.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { decryptBytes, encryptBytes } from '../../persistence/cipher.ts';
 
 /** The longest encrypted text, in characters. Longer texts are refused, and so is a backend's state that does not fit. */
 const MAX_TEXT_LENGTH = 64 * 1024;
