@@ -86,6 +86,11 @@ export class TemplateGroup {
     return this.instances.filter((instance) => instance instanceof InstanceRef);
   }
 
+  /** False once the instance was removed, or replaced by one with the same id. */
+  has(instance: Instance): boolean {
+    return this.byId.get(instance.id) === instance;
+  }
+
   /** An instance of any node. Throws SERVER_NOT_FOUND. */
   instance(id: string): Instance {
     const instance = this.byId.get(id);
@@ -224,8 +229,7 @@ export class TemplateGroup {
   *eachStatus(): Generator<InstanceStatus> {
     const bestMs = bestLatencyMs(this.pool.candidates);
     // One that is replaced meanwhile has its successor at the end of the map.
-    for (const instance of this.instances)
-      if (this.byId.get(instance.id) === instance) yield this.#statusOf(instance, bestMs);
+    for (const instance of this.instances) if (this.has(instance)) yield this.#statusOf(instance, bestMs);
   }
 
   statusOf(instance: Instance): InstanceStatus {

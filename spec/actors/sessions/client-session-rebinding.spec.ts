@@ -16,6 +16,7 @@ import {
   listenTo,
   resultOf,
   silent,
+  startsForEver,
 } from '../../helpers/backends/harness.ts';
 import { ASKABLE, FULL, FULL_MODERN, HTTP, PLAIN, STDIO, toolCall } from '../../helpers/backends/profiles.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -54,6 +55,18 @@ test('with failover never, survives a drain of its only instance, and ends when 
   await harness.fleet.remove('t', 'a', 0);
   assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
   assert.is(harness.sessions.find(session.id), undefined);
+});
+
+test('with failover never, ends at once when its only instance is replaced, also while that still has calls', async () => {
+  harness.setPolicy({ sessionFailover: 'never' });
+  await harness.add('a', { handshake: FULL, fields: HTTP, script: silent });
+  const session = await harness.openSession();
+  const other = harness.call('write');
+  await settled();
+  harness.open = startsForEver;
+  void harness.add('a');
+  assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
+  other.subscription.unsubscribe();
 });
 
 for (const sessionFailover of ['auto', 'never'] as const) {

@@ -108,6 +108,35 @@ test('while no other instance could serve it, it keeps its conversation', async 
   assert.is(harness.conversations('a')[0]?.isClosed, false);
 });
 
+for (const failover of ['never', 'auto'] as const) {
+  test(`with failover ${failover} it waits for the start of the successor of its only instance`, async () => {
+    const session = await openPart(failover, DEDICATED);
+    const replaced = await replaceSlowly();
+    const call = said(session);
+    await settled();
+    replaced.started();
+    assert.is(await call, 'a');
+    assert.equal(harness.eventsOf('session.ended'), []);
+    replaced.other.subscription.unsubscribe();
+  });
+}
+
+/** Registers `a` again while it has a call; the new one is open after `started`. */
+async function replaceSlowly() {
+  harness.rewrite('a', silent);
+  const other = harness.call('write');
+  await settled();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const { open } = harness;
+  harness.open = async (...opening) => {
+    await promise;
+    return open(...opening);
+  };
+  void harness.add('a', DEDICATED);
+  await settled();
+  return { other, started: resolve };
+}
+
 test('starts no process after the other for a client that only listens', async () => {
   harness.setPolicy({ processSharing: 'isolated', sessionFailover: 'never' });
   await harness.add('a', { handshake: FULL, fields: STDIO });

@@ -192,10 +192,14 @@ export const clientSessionMachine = setup({
         !session.hasWaitingRequests
       );
     },
-    /** True when ending the session would not help, since no other instance could serve its client. */
+    /**
+     * True when ending the session would not help, since no other instance could serve its client. False when its
+     * instance was removed or replaced: that serves no more.
+     */
     mustKeepBinding: ({ context }) => {
       const { binding, session } = context;
       if (binding === undefined || hasOtherCandidates(session.group, binding.ref)) return false;
+      if (!session.group.has(binding.ref)) return false;
       return binding.isIntact || binding.isOnlyUnreachable;
     },
     /**
