@@ -4,8 +4,15 @@ import * as assert from 'uvu/assert';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
-import { type Caller, codeOf, fails, Harness, silent } from '../../helpers/backends/harness.ts';
-import { HTTP, STDIO, toolCall } from '../../helpers/backends/profiles.ts';
+import {
+  type BackendOptions,
+  type Caller,
+  codeOf,
+  fails,
+  Harness,
+  silent,
+} from '../../helpers/backends/harness.ts';
+import { FULL, HTTP, STDIO, toolCall } from '../../helpers/backends/profiles.ts';
 import { suite } from '../../helpers/suite.ts';
 import { pass, settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 
@@ -45,6 +52,29 @@ test('wait for a planned restart', async () => {
   await settled();
   openings[1]?.open();
   assert.is(await call.end, 'a');
+});
+
+test('wait for the successor of their instance, which has the same id, after a failure there', async () => {
+  start('a', STDIO, FULL);
+  openings[0]?.open();
+  await settled();
+  const replace = () => start('a', STDIO, FULL);
+  harness.rewrite('a', (exchange) => {
+    replace();
+    fails('no')(exchange);
+  });
+  const call = harness.call('write');
+  await settled();
+  openings[1]?.open();
+  assert.is(await call.end, 'a');
+  harness.backend('a').openConversation = async () => {
+    replace();
+    throw backendUnavailable('it leaves', { delivered: 'no' });
+  };
+  const session = harness.openSession();
+  await settled();
+  openings[2]?.open();
+  assert.is((await session).value.binding?.instanceId, 'a');
 });
 
 test('are sent at once to an instance that is healthy', async () => {
@@ -178,8 +208,8 @@ test('leave without a trace, and end when the instance is removed', async () => 
 test.run();
 
 /** Adds an instance, whose openings end when the spec says so. */
-function start(id: string, fields = STDIO): InstanceRef {
-  harness.add(id, { fields }).catch(() => undefined); // it may never be healthy
+function start(id: string, fields = STDIO, handshake: BackendOptions['handshake'] = {}): InstanceRef {
+  harness.add(id, { fields, handshake }).catch(() => undefined); // it may never be healthy
   return harness.ref(id);
 }
 

@@ -331,7 +331,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     error: GatewayError,
     plan?: AttemptPlan,
   ): void {
-    const { route } = this.#input;
+    const { route, group } = this.#input;
     const own = this.#isAnswering ? 'answering' : undefined;
     const failed = {
       error,
@@ -342,7 +342,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     const next = this.retries.decide(at, failed, route.onlyInstance);
     if (next === 'reopen')
       this.excluded?.delete(at.ref.id); // a silent attempt is excluded already
-    else this.#exclude(at.ref);
+    else if (group.has(at.ref)) this.#exclude(at.ref); // its successor has the same id
     if (next === 'giveUp') this.giveUp();
     else if (next === 'keepOthers') this.#hedge();
     else this.#retry(at.ref, { kind: next, plan });

@@ -89,7 +89,7 @@ export class BindingSearch {
   }
 
   async #try(ref: InstanceRef): Promise<void> {
-    const { signal, open } = this.#deps;
+    const { signal, open, group } = this.#deps;
     this.#excluded.add(ref.id);
     this.#underWay += 1;
     const disarm = this.#hedge(ref);
@@ -102,6 +102,7 @@ export class BindingSearch {
     } catch (thrown) {
       this.#failure = atInstance(asGatewayError(thrown), ref.id);
       this.#underWay -= 1;
+      if (!group.has(ref)) this.#excluded.delete(ref.id); // its successor has the same id
       this.#continue(this.#next());
     } finally {
       disarm();
