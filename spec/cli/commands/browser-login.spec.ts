@@ -100,6 +100,7 @@ test('requests of other pages and programs do not end the wait', async () => {
     const back = new URL(String(address.searchParams.get('redirect_uri')));
     for (const query of ['', '?error=access_denied', '?code=x&state=y'])
       assert.is((await fetch(`${back}${query}`)).status, 404);
+    assert.is((await fetch(`${back.origin}//[`)).status, 404);
     const state = address.searchParams.get('state');
     assert.is((await fetch(`${back}?code=x&state=${state}`, { method: 'POST' })).status, 404);
     await agree(address);

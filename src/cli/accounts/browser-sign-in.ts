@@ -159,9 +159,12 @@ async function listen(state: string): Promise<Listener> {
     // Awaited later.
   });
   const server = createServer((request, response) => {
-    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1');
+    // Null for a target such as `//[`.
+    const asked = URL.parse(request.url ?? '/', 'http://127.0.0.1');
     const isAnswer =
-      request.method === 'GET' && pathname === '/callback' && searchParams.get('state') === state;
+      request.method === 'GET' &&
+      asked?.pathname === '/callback' &&
+      asked.searchParams.get('state') === state;
     response.writeHead(isAnswer ? 200 : 404, {
       'Content-Type': 'text/html; charset=utf-8',
       'Content-Security-Policy': "default-src 'none'",
@@ -170,7 +173,7 @@ async function listen(state: string): Promise<Listener> {
     });
     const text = isAnswer ? 'Go back to the terminal; this page can be closed.' : 'There is no such page.';
     response.end(`<!doctype html><html lang="en"><title>stagedoor</title><p>${text}</p></html>`);
-    if (isAnswer) response.once('close', () => answer.resolve(searchParams));
+    if (isAnswer) response.once('close', () => answer.resolve(asked.searchParams));
   });
   server.maxConnections = 100;
   await once(server.listen(0, '127.0.0.1'), 'listening');
