@@ -38,6 +38,26 @@ test('sends the form with the text, and its hidden fields', () => {
   });
 });
 
+test('fails in a line for a page that leads to no address, or has no end', async () => {
+  await withPage('<form action="//[">code</form>', async (browser) => {
+    await rejects(
+      async () => browser.send('code', {}),
+      CommandFailure,
+      /leads to "\/\/\[", which is not an address$/,
+    );
+  });
+  const server = createServer((request, response) => {
+    if (request.url === '/moved') response.writeHead(302, { location: '//[' }).end();
+    else response.write('<', () => response.destroy());
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const browser = new FormBrowser(origin, 10_000);
+  await rejects(browser.open(new URL(`${origin}/moved`)), CommandFailure, /\/moved leads to /);
+  await rejects(browser.open(new URL(`${origin}/broken`)), CommandFailure, /\/broken did not answer$/);
+  server.close().closeAllConnections();
+});
+
 test('reads a page of unfinished forms at once', () =>
   withPage('<form action="" '.repeat(2_000) + '>'.repeat(30_000), async (browser) => {
     const startMs = performance.now();

@@ -141,7 +141,8 @@ async function resourceAt(url: string, path: string): Promise<string | undefined
       signal: AbortSignal.timeout(10_000),
     });
     const { resource, authorization_servers: servers } = fields(jsonIn(await beginningOf(response)));
-    const isUsable = response.ok && elementsOf(servers).length > 0 && typeof resource === 'string';
+    const isUsable =
+      response.ok && elementsOf(servers).length > 0 && typeof resource === 'string' && URL.canParse(resource);
     return isUsable && /^https?:\/\/[\w.:[\]-]+\/mcp[\w./-]*$/.test(resource) ? resource : undefined;
   } catch {
     return undefined;

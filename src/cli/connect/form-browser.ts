@@ -33,11 +33,11 @@ export class FormBrowser {
       const location = response.headers.get('location');
       if (response.status < 300 || response.status > 399 || location === null) {
         this.#at = url;
-        this.#page = await beginningOf(response);
+        this.#page = await pageOf(response, url);
         return this.#page;
       }
       await response.body?.cancel();
-      url = new URL(location, url);
+      url = targetOf(location, url);
       body = undefined;
     }
     throw new CommandFailure(`${this.#origin} redirects the browser again and again`);
@@ -53,7 +53,7 @@ export class FormBrowser {
       ([, name = '', value = '']) => [name, value],
     );
     const body = new URLSearchParams({ ...Object.fromEntries(hidden), ...values });
-    return this.open(new URL(action, this.#at), body);
+    return this.open(targetOf(action, this.#at), body);
   }
 
   async #load(url: URL, body: URLSearchParams | undefined): Promise<Response> {
@@ -66,9 +66,26 @@ export class FormBrowser {
         signal: AbortSignal.timeout(this.#timeoutMs),
       });
     } catch (cause) {
-      throw new CommandFailure(`${url.origin}${url.pathname} did not answer`, { cause });
+      throw unanswered(url, cause);
     }
   }
+}
+
+async function pageOf(response: Response, url: URL): Promise<string> {
+  return beginningOf(response).catch((cause: unknown) => {
+    throw unanswered(url, cause);
+  });
+}
+
+function unanswered({ origin, pathname }: URL, cause: unknown): CommandFailure {
+  return new CommandFailure(`${origin}${pathname} did not answer`, { cause });
+}
+
+/** The address to which a page leads. Throws CommandFailure for a text that is none. */
+function targetOf(written: string, page: URL): URL {
+  const target = URL.parse(written, page.href);
+  if (target !== null) return target;
+  throw new CommandFailure(`${page.origin}${page.pathname} leads to "${written}", which is not an address`);
 }
 
 /**

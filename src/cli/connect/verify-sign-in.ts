@@ -4,10 +4,9 @@
 
 import { createHash, randomBytes } from 'node:crypto';
 import type { EndpointTarget } from '../../connect/kind.ts';
-import { jsonIn } from '../../domain/json/json.ts';
 import { CommandFailure } from '../failures.ts';
 import { beginningOf } from '../remote/answering-url.ts';
-import { elementsOf, type Fields, fields } from '../remote/answers.ts';
+import { answerIn, elementsOf, type Fields, fields } from '../remote/answers.ts';
 import { FormBrowser } from './form-browser.ts';
 import { endpointDefinition, listedBy, type Verification } from './verify.ts';
 
@@ -34,7 +33,7 @@ export async function verifySignIn(
   const clientId = await register(server);
   const verifier = randomBytes(32).toString('base64url');
   const state = randomBytes(16).toString('base64url');
-  const asked = new URL(textIn(server, 'authorization_endpoint'));
+  const asked = addressIn(server, 'authorization_endpoint');
   const parameters = {
     response_type: 'code',
     client_id: clientId,
@@ -142,10 +141,19 @@ async function request(url: string, init: RequestInit): Promise<Response> {
 }
 
 async function jsonOf(response: Response): Promise<Fields> {
-  const answer = fields(jsonIn(await beginningOf(response)));
+  const text = await beginningOf(response).catch((cause: unknown) => {
+    throw new CommandFailure(`${response.url} did not answer`, { cause });
+  });
+  const answer = fields(answerIn(text));
   if (response.ok) return answer;
   const { error, error_description: why = error } = answer;
   throw new CommandFailure(`${response.url} answered ${response.status}: ${why ?? 'no reason given'}`);
+}
+
+function addressIn(answer: Fields, name: string): URL {
+  const address = URL.parse(textIn(answer, name));
+  if (address !== null) return address;
+  throw new CommandFailure(`the gateway named no address as ${name}`);
 }
 
 function textIn(answer: Fields, name: string): string {
