@@ -142,7 +142,7 @@ export class DefinitionRegistry {
       });
       // The empty template that the registration of its instances left behind is deleted.
       if (!active.isUnused(template)) return;
-      advance(await store.templates.delete(template));
+      advance(await restOfChange(store.templates.delete(template)));
       active.deleteTemplate(template);
     });
   }
