@@ -229,8 +229,14 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     assert.is(await store.revision(), revision + 3);
     assert.equal(await store.instances.list(), [changed, first, second]);
     assert.is((await store.instances.findTombstones(first.template, [first.id])).size, 0);
-    assert.is(await store.instances.deleteMany('other', [first.id]), undefined);
-    assert.is(await store.instances.deleteMany(first.template, [first.id, second.id, 'never']), revision + 4);
+    const { template, id, source } = first;
+    for (const [named, ids, from] of [
+      ['other', [id], source],
+      [template, [id, 'never'], source],
+      [template, [id], 'file'],
+    ] as const)
+      assert.is(await store.instances.deleteMany(named, ids, from), undefined);
+    assert.is(await store.instances.deleteMany(template, [id, second.id], source), revision + 4);
     assert.equal(await store.instances.list(), [changed]);
   });
 

@@ -327,8 +327,18 @@ test('an import leaves alone what another node registered through the API a mome
   );
   await a.registry.instances.register('r', { ...ENDPOINT, id: 'w' });
   assert.equal(await b.registry.instances.withdraw('r', ['w'], 'file'), []);
+  // The same between the read and the deletion.
+  for (const id of ['p', 'q']) await b.registry.instances.register('r', { ...ENDPOINT, id }, file);
+  const { deleteMany } = database.instances;
+  const registering = async (...given: Parameters<typeof deleteMany>) => {
+    Object.assign(database.instances, { deleteMany });
+    await a.registry.instances.register('r', { ...ENDPOINT, id: 'p' });
+    return deleteMany(...given);
+  };
+  Object.assign(database.instances, { deleteMany: registering });
+  assert.equal(await b.registry.instances.withdraw('r', ['p', 'q'], 'file'), ['q']);
   const sources = (await database.instances.list()).map(({ id, source }) => `${id} ${source}`);
-  assert.equal(sources, ['x api', 'y api', 'v api', 'w api']);
+  assert.equal(sources, ['x api', 'y api', 'v api', 'w api', 'p api']);
 });
 
 test('a deregistration lasts when another node imported a new entry a moment ago', async () => {

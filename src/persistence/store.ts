@@ -92,8 +92,15 @@ export interface InstanceStore {
    * leaves a tombstone.
    */
   delete(template: string, id: string, fingerprint?: string): Promise<number | undefined>;
-  /** Deletes several instances, without tombstones. Undefined when there was none of them. At most MAX_ROWS ids. */
-  deleteMany(template: string, ids: readonly string[]): Promise<number | undefined>;
+  /**
+   * Deletes several instances, without tombstones. Changes nothing and resolves with undefined when one of them is not there, or
+   * has another source. At most MAX_ROWS ids.
+   */
+  deleteMany(
+    template: string,
+    ids: readonly string[],
+    source: InstanceDefinition['source'],
+  ): Promise<number | undefined>;
   /**
    * The fingerprints, by id, of entries that were deleted through the API and stay so until they change. At most
    * MAX_ROWS ids.

@@ -63,9 +63,11 @@ export function memoryInstances(
       if (fingerprint !== undefined) tombstones.set(key, fingerprint);
       return changed();
     },
-    deleteMany: async (template, ids) => {
-      const deleted = ids.filter((id) => instances.delete(entryKey(template, id)));
-      return deleted.length === 0 ? undefined : changed();
+    deleteMany: async (template, ids, source) => {
+      const keys = ids.map((id) => entryKey(template, id));
+      if (!keys.every((key) => instances.get(key)?.source === source)) return undefined;
+      for (const key of keys) instances.delete(key);
+      return changed();
     },
     findTombstones: async (template, ids) =>
       new Map(

@@ -41,11 +41,11 @@ export function ormInstances(operations: OrmOperations, cipher: Cipher | undefin
         }
         return true;
       }),
-    deleteMany: (template, ids) =>
-      operations.changeIf(
-        async (em, { instances }) =>
-          (await em.nativeDelete(instances, { template, id: { $in: [...ids] } })) > 0,
-      ),
+    deleteMany: (template, ids, source) =>
+      operations.changeIf(async (em, { instances }) => {
+        const all = { template, id: { $in: [...ids] }, source };
+        return (await em.count(instances, all)) === ids.length && (await em.nativeDelete(instances, all)) > 0;
+      }),
     findTombstones: (template, ids) =>
       operations.run(async (em, { tombstones }) => {
         const rows = await em.find(tombstones, { template, id: { $in: [...ids] } });

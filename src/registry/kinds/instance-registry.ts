@@ -36,7 +36,7 @@ import type { ViewRegistry } from './view-registry.ts';
  */
 export const START_TASKS = 5;
 
-/** Attempts to store an instance that other nodes change meanwhile. */
+/** Attempts to store, or to withdraw, an instance that other nodes change meanwhile. */
 const ATTEMPTS = 5;
 
 export interface InstanceRegistryDeps extends ActiveRegistryDeps, Protection {
@@ -182,14 +182,19 @@ export class InstanceRegistry {
   withdraw(template: string, ids: readonly string[], source: 'file' | 'sync'): Promise<readonly string[]> {
     return this.#steps.change(async () => {
       await this.#steps.reload(); // another node may have replaced them since the import began
-      const own = ids.filter((id) => {
-        const found = this.#deps.active.find(template, id);
-        return found?.source === source && this.#deps.active.belongsHere(found);
-      });
-      if (own.length === 0) return own;
-      this.#steps.advance(await this.#deps.store.instances.deleteMany(template, own));
-      await this.#deps.scheduler.each(own, (id) => this.#deps.active.remove(template, id));
-      return own;
+      for (let left = ATTEMPTS; left > 0; left -= 1) {
+        const own = ids.filter((id) => {
+          const found = this.#deps.active.find(template, id);
+          return found?.source === source && this.#deps.active.belongsHere(found);
+        });
+        if (own.length === 0) return own;
+        if (this.#steps.advance(await this.#deps.store.instances.deleteMany(template, own, source))) {
+          await this.#deps.scheduler.each(own, (id) => this.#deps.active.remove(template, id));
+          return own;
+        }
+        await this.#steps.forceReload(); // another node has replaced or removed one just now
+      }
+      throw changedByOthers();
     });
   }
 
@@ -279,7 +284,7 @@ export class InstanceRegistry {
       }
       await this.#steps.forceReload(); // a row that was edited by hand has changed without the revision
     }
-    throw databaseUnavailable(new Error('other nodes changed it again and again'), 'no');
+    throw changedByOthers();
   }
 
   /**
@@ -301,6 +306,10 @@ export class InstanceRegistry {
     await firstValueFrom(race(settled$, timer$(clock, Math.max(0, untilMs - clock.now()))));
     return instance;
   }
+}
+
+function changedByOthers(): Error {
+  return databaseUnavailable(new Error('other nodes changed it again and again'), 'no');
 }
 
 /**
