@@ -12,7 +12,7 @@ import { serverNotFound } from '../domain/errors/registry-errors.ts';
 import { eventOf } from '../domain/events/events.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instances/instance.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import { QUEUED_PER_INSTANCE, type QueueEntry, WaitQueue } from './calls/wait-queue.ts';
+import { MAX_QUEUED_PER_INSTANCE, type QueueEntry, WaitQueue } from './calls/wait-queue.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';
 import type { TrustOf } from './instances/tool-trust.ts';
@@ -126,7 +126,7 @@ export class TemplateGroup {
 
   /** The most calls that may wait, in proportion to the instances that are up. */
   get maxQueueLength(): number {
-    return this.pool.size * QUEUED_PER_INSTANCE;
+    return this.pool.size * MAX_QUEUED_PER_INSTANCE;
   }
 
   /** Sets the policy; a deleted template exists again. Returns true when the annotations of its tools have changed. */
@@ -164,7 +164,7 @@ export class TemplateGroup {
 
   /**
    * Waits for an instance that is starting; undefined when none is. Emits once when `isStarting` has become false;
-   * cold, never completes, and has no time limit. Errors with QUEUE_FULL when QUEUED_PER_INSTANCE wait for each
+   * cold, never completes, and has no time limit. Errors with QUEUE_FULL when MAX_QUEUED_PER_INSTANCE wait for each
    * starting instance; owners share these places like those of the queue.
    */
   untilStarted(
@@ -187,7 +187,7 @@ export class TemplateGroup {
         },
         refuse: () => subscriber.error(queueFull(this.template)),
       };
-      if (this.#startQueue.join(wait, [...this.#starting(excluded, only)].length * QUEUED_PER_INSTANCE))
+      if (this.#startQueue.join(wait, [...this.#starting(excluded, only)].length * MAX_QUEUED_PER_INSTANCE))
         return () => this.#startQueue.leave(wait);
       wait.refuse();
       return undefined;

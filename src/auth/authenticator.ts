@@ -11,8 +11,8 @@ import { settlesWithin } from '../domain/time/clock.ts';
 import { isKey, type KeyUse } from './accounts/api-keys.ts';
 import {
   CredentialCache,
-  ENTRIES,
   entryCountOf,
+  MAX_ENTRIES,
   MAX_UNCHECKED_MS,
   SharedRights,
   type StoreChange,
@@ -59,7 +59,7 @@ export class Authenticator {
   readonly #rights = new SharedRights();
   readonly #digests = new Repeated(digestOf);
   /** Credentials that were refused, until an account changes. */
-  readonly #refused = new LruMap<Refused>(ENTRIES);
+  readonly #refused = new LruMap<Refused>(MAX_ENTRIES);
   readonly #verifier: CredentialVerifier;
   /** The queries under way, one per credential: all requests with it wait for the same query. */
   readonly #pending = new Map<string, Promise<Principal>>();

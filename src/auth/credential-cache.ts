@@ -22,7 +22,7 @@ export type Freshness = 'fresh' | 'stale' | 'expired';
 export const MAX_UNCHECKED_MS = 10_000;
 /** The longest use of an entry after the last confirmation by the store. */
 const MAX_UNAVAILABLE_MS = 15 * 60_000;
-export const ENTRIES = 10_000;
+export const MAX_ENTRIES = 10_000;
 
 /** The verified callers. A change of the store makes all of them stale at once. */
 export class CredentialCache<V extends Verified> {
@@ -32,7 +32,7 @@ export class CredentialCache<V extends Verified> {
 
   /** `sizeOf`: as how many entries one counts. */
   constructor(sizeOf?: (entry: V) => number) {
-    this.entries = new LruMap<V>(ENTRIES, undefined, sizeOf);
+    this.entries = new LruMap<V>(MAX_ENTRIES, undefined, sizeOf);
   }
 
   /**
@@ -80,7 +80,7 @@ export function entryCountOf({ principal }: { readonly principal: Rights }): num
  * and sessions.
  */
 export class SharedRights {
-  readonly #known = new LruMap<WeakRef<Rights>>(ENTRIES);
+  readonly #known = new LruMap<WeakRef<Rights>>(MAX_ENTRIES);
 
   shared<I extends { readonly principal: Rights }>(identity: I): I {
     const { principal } = identity;

@@ -15,7 +15,7 @@ import { type AccountStatus, isActive, statusOf } from './principals.ts';
 
 /** Interval of the checks: the longest time until an expiry, or an unreported change, takes effect. */
 const CHECK_MS = 2_000;
-const STATUSES = 10_000;
+const MAX_STATUSES = 10_000;
 const USER = 'user:';
 const KEY = 'key:';
 
@@ -34,7 +34,7 @@ export class SessionRevalidator {
   readonly changed$ = new Subject<string>();
   readonly #options: SessionRevalidatorOptions;
   /** The accounts of verified principals, by id. A principal without one is queried at each check. */
-  readonly #statuses = new LruMap<AccountStatus>(STATUSES);
+  readonly #statuses = new LruMap<AccountStatus>(MAX_STATUSES);
   #open: () => Iterable<string> = () => [];
   #stopChecks: (() => void) | undefined;
   #isChecking = false;

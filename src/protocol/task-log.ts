@@ -12,8 +12,8 @@ import type { Clock } from '../domain/time/clock.ts';
 import { aggregateInstance, splitInstance } from './aggregate/names.ts';
 
 /** The most remembered tasks of one owner, and the most remembered owners: no caller can displace the tasks of others. */
-export const OWN_TASKS = 2_500;
-export const OWNERS = 100;
+export const MAX_OWN_TASKS = 2_500;
+export const MAX_OWNERS = 100;
 /** The most remembered instances that gave one owner the same task id. */
 const MAX_INSTANCES = 8;
 /** The longest id that is remembered, in characters. */
@@ -74,7 +74,7 @@ export class TaskLog {
    * The instances of tasks, as `{template}/{instance}`, by owner, then by task id; the latest last, because two may give the same
    * id.
    */
-  readonly #owners = new LruMap<LruMap<readonly string[]>>(OWNERS);
+  readonly #owners = new LruMap<LruMap<readonly string[]>>(MAX_OWNERS);
   readonly #asked = new LruMap<Asked>(MAX_ASKED);
   readonly #asking = new UserShares(MAX_ASKED_TASKS);
   readonly #templatesOf: TemplatesOfView;
@@ -131,7 +131,7 @@ export class TaskLog {
     if (!isTaskId(taskId)) return;
     const isAggregate = pathName === undefined || splitInstance(instanceId) !== undefined; // in a view, too
     const instance = isAggregate ? instanceId : aggregateInstance({ template: pathName, id: instanceId });
-    const own = this.#owners.get(owner.id) ?? new LruMap(OWN_TASKS);
+    const own = this.#owners.get(owner.id) ?? new LruMap(MAX_OWN_TASKS);
     const others = (own.get(taskId) ?? []).filter((known) => known !== instance);
     own.set(taskId, [...others.slice(1 - MAX_INSTANCES), instance]);
     this.#owners.set(owner.id, own);

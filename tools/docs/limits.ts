@@ -3,7 +3,7 @@
 import { RETRY_BUDGET_ALLOWANCE, RETRY_BUDGET_SHARE } from '../../src/actors/calls/retry-budget.ts';
 import { UNREAD_END_MS } from '../../src/actors/calls/stateless/calls-with-questions.ts';
 import { STATELESS_IDLE_MS } from '../../src/actors/calls/stateless/stateless-conversations.ts';
-import { QUEUE_WAIT_MS, QUEUED_PER_INSTANCE } from '../../src/actors/calls/wait-queue.ts';
+import { MAX_QUEUED_PER_INSTANCE, QUEUE_WAIT_MS } from '../../src/actors/calls/wait-queue.ts';
 import { EXTENSION_IDLE_MS } from '../../src/actors/instances/dedicated-conversation.ts';
 import { MAX_UNDELIVERED_BYTES } from '../../src/actors/message-buffer.ts';
 import { MAX_ASKED, MAX_RESOURCES } from '../../src/actors/subscriptions/resource-subscriptions.ts';
@@ -34,7 +34,7 @@ import { MAX_PROFILE_UNITS, MAX_PROFILE_VALUES } from '../../src/protocol/client
 import { MAX_UNOPENED } from '../../src/protocol/legacy/legacy-sse.ts';
 import { RESUME_MS, UNOPENED_MS } from '../../src/protocol/legacy/sse-connection.ts';
 import { MAX_STREAMS } from '../../src/protocol/modern/listen.ts';
-import { OWN_TASKS, OWNERS } from '../../src/protocol/task-log.ts';
+import { MAX_OWN_TASKS, MAX_OWNERS } from '../../src/protocol/task-log.ts';
 import { MAX_INSTANCES, MAX_INSTANCES_BYTES } from '../../src/registry/active-registry.ts';
 import { MAX_REGISTRY_FILE_BYTES } from '../../src/registry/files/registry-file.ts';
 import { MAX_DEFINITION_BYTES } from '../../src/registry/kinds/definition-registry.ts';
@@ -46,7 +46,7 @@ import {
   PIPELINED_REQUEST_BYTES,
 } from '../../src/server/waiting-answers.ts';
 import { COOKIES } from '../../src/transports/http/cookie-jar.ts';
-import { OPENINGS_PER_INSTANCE } from '../../src/transports/http/http-endpoint.ts';
+import { MAX_OPENINGS_PER_INSTANCE } from '../../src/transports/http/http-endpoint.ts';
 import { MAX_HEADER_BYTES } from '../../src/transports/http/tool-headers.ts';
 import { STARTS_AT_ONCE, STARTS_PER_OWNER } from '../../src/transports/stdio/dedicated-programs.ts';
 import { STDERR_LINE_CHARACTERS, STDERR_LINES } from '../../src/transports/stdio/line-tail.ts';
@@ -173,10 +173,10 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       count(LIMITS.inFlightHeadroom),
       'the call waits',
     ],
-    ['Queued calls per instance', `${QUEUED_PER_INSTANCE}, up to ${seconds(QUEUE_WAIT_MS)}`, queueFull],
+    ['Queued calls per instance', `${MAX_QUEUED_PER_INSTANCE}, up to ${seconds(QUEUE_WAIT_MS)}`, queueFull],
     [
       'Requests that wait for each starting instance while none is healthy',
-      `${QUEUED_PER_INSTANCE}, up to the \`timeout\` of the template`,
+      `${MAX_QUEUED_PER_INSTANCE}, up to the \`timeout\` of the template`,
       `${queueFull}; \`NO_HEALTHY_INSTANCE\` after the time`,
     ],
     [
@@ -232,7 +232,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Tasks that a node remembers per caller; callers',
-      `${count(OWN_TASKS)}; ${count(OWNERS)}`,
+      `${count(MAX_OWN_TASKS)}; ${count(MAX_OWNERS)}`,
       'the least recently used is forgotten',
     ],
   ],
@@ -290,7 +290,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Sessions that are being opened with one HTTP instance at the same time',
-      `${OPENINGS_PER_INSTANCE}; per caller ${OPENINGS_PER_INSTANCE * LIMITS.ownerShare}`,
+      `${MAX_OPENINGS_PER_INSTANCE}; per caller ${MAX_OPENINGS_PER_INSTANCE * LIMITS.ownerShare}`,
       `they wait, up to ${seconds(LIMITS.handshakeMs)}`,
     ],
     ['An unused backend session for clients without sessions', seconds(STATELESS_IDLE_MS), 'it ends'],

@@ -4,7 +4,7 @@
 import { mock } from 'node:test';
 import { from } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { QUEUED_PER_INSTANCE } from '../../../src/actors/calls/wait-queue.ts';
+import { MAX_QUEUED_PER_INSTANCE } from '../../../src/actors/calls/wait-queue.ts';
 import { TrafficCounts } from '../../../src/counts/traffic-counts.ts';
 import { toolOf } from '../../../src/domain/calls/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -138,7 +138,7 @@ test('one owner may fill the capacity and the queue while no other owner calls',
   for (let call = 0; call < 512; call += 1) callOf('ann');
   assert.equal([inFlight(), waiting()], [[256], 256]);
   assert.equal(errorView(await callOf('ann').end), undelivered('QUEUE_FULL'));
-  assert.is(waiting(), QUEUED_PER_INSTANCE);
+  assert.is(waiting(), MAX_QUEUED_PER_INSTANCE);
 });
 
 test('when one owner fills the capacity, others share the headroom, and none takes all of it', async () => {
@@ -163,7 +163,7 @@ for (const [what, at, seen] of [
     for (const id of ids) await harness.add(id, (exchange) => (isBusy ? silent(exchange) : at(exchange)));
     for (const id of ids) harness.fill(id);
     const queued = ids.flatMap(() =>
-      Array.from({ length: QUEUED_PER_INSTANCE }, () => harness.call('write')),
+      Array.from({ length: MAX_QUEUED_PER_INSTANCE }, () => harness.call('write')),
     );
     assert.is(waiting(), queued.length);
     isBusy = false;

@@ -5,7 +5,7 @@ import { mock } from 'node:test';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { CallEvents } from '../../../src/actors/calls/call-events.ts';
-import { QUEUED_PER_INSTANCE } from '../../../src/actors/calls/wait-queue.ts';
+import { MAX_QUEUED_PER_INSTANCE } from '../../../src/actors/calls/wait-queue.ts';
 import { toolOf } from '../../../src/domain/calls/exchange.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';
@@ -132,7 +132,7 @@ test('fails with QUEUE_FULL at once when too many calls wait for one tool look-u
   await harness.add('a', answers());
   mock.timers.tick(1_000);
   const slow = listsSlowly('a');
-  const calls = Array.from({ length: QUEUED_PER_INSTANCE + 2 }, () => harness.call('new'));
+  const calls = Array.from({ length: MAX_QUEUED_PER_INSTANCE + 2 }, () => harness.call('new'));
   for (const late of calls.splice(-2)) {
     assert.equal(errorView(await late.end), { code: 'QUEUE_FULL', delivered: 'no', retryAfterSeconds: 1 });
   }

@@ -4,8 +4,8 @@ import { mock } from 'node:test';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import {
+  MAX_QUEUED_PER_INSTANCE,
   QUEUE_WAIT_MS,
-  QUEUED_PER_INSTANCE,
   type QueueEntry,
   type QueueTarget,
   WaitQueue,
@@ -233,11 +233,11 @@ class Model {
         },
         refuse: () => {},
       };
-      if (queue.join(call, QUEUED_PER_INSTANCE) && !this.#passed.has(ownerId))
+      if (queue.join(call, MAX_QUEUED_PER_INSTANCE) && !this.#passed.has(ownerId))
         this.#passed.set(ownerId, new Map());
     }
     assert.ok(this.slots.active <= most);
-    assert.ok(queue.length <= QUEUED_PER_INSTANCE);
+    assert.ok(queue.length <= MAX_QUEUED_PER_INSTANCE);
   }
 
   end(which: number): void {

@@ -1,7 +1,7 @@
 // The tools of one instance: listed once, again after a change, and on demand.
 
 import * as assert from 'uvu/assert';
-import { QUEUED_PER_INSTANCE } from '../../../src/actors/calls/wait-queue.ts';
+import { MAX_QUEUED_PER_INSTANCE } from '../../../src/actors/calls/wait-queue.ts';
 import { ToolCache, type ToolRules } from '../../../src/actors/instances/tool-cache.ts';
 import type { ToolTrust } from '../../../src/actors/instances/tool-trust.ts';
 import type { Tool } from '../../../src/domain/mcp/mcp.ts';
@@ -115,10 +115,10 @@ test('counts its list, and knows no tools when there is no room for it', async (
 test('bounds the calls that wait for one look-up', async () => {
   const { cache, listings, answer } = staged();
   let done = 0;
-  for (let place = 0; place < QUEUED_PER_INSTANCE; place += 1) void cache.lookUp()?.then(() => done++);
+  for (let place = 0; place < MAX_QUEUED_PER_INSTANCE; place += 1) void cache.lookUp()?.then(() => done++);
   assert.is(cache.lookUp(), undefined);
   await answer('a');
-  assert.equal([done, listings.length], [QUEUED_PER_INSTANCE, 1]);
+  assert.equal([done, listings.length], [MAX_QUEUED_PER_INSTANCE, 1]);
   assert.is.not(cache.lookUp(), undefined);
   await answer('a');
 });

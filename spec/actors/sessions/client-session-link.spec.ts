@@ -1,7 +1,7 @@
 // What becomes of a session whose instance is on another node while the link there is lost.
 
 import * as assert from 'uvu/assert';
-import { QUEUED_PER_INSTANCE } from '../../../src/actors/calls/wait-queue.ts';
+import { MAX_QUEUED_PER_INSTANCE } from '../../../src/actors/calls/wait-queue.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
 import { ask, codeOf, Harness, listenTo, resultOf } from '../../helpers/backends/harness.ts';
@@ -85,7 +85,7 @@ test('that may move by the time the link to another node is there again, to a ne
 test('that only listen take no place among the calls that wait for the link to another node', async () => {
   harness.setPolicy({ sessionFailover: 'never' });
   await harness.add('a', { fields: STDIO, isElsewhere: true });
-  for (let count = 0; count < QUEUED_PER_INSTANCE; count += 1) {
+  for (let count = 0; count < MAX_QUEUED_PER_INSTANCE; count += 1) {
     const session = await harness.openSession(PLAIN, 'ann');
     await resultOf(ask(session, 'read'));
     listenTo(session);
@@ -104,7 +104,7 @@ test('that find the queue of those that wait for the link to another node full a
   const session = await harness.openSession(PLAIN, 'ann');
   await resultOf(ask(session, 'read'));
   const wayBack = await loseWay({ handshake: harness.backend('a').handshake });
-  const waiting = Array.from({ length: QUEUED_PER_INSTANCE }, () =>
+  const waiting = Array.from({ length: MAX_QUEUED_PER_INSTANCE }, () =>
     harness.call({ ...toolCall('read'), callerId: 'ann' }),
   );
   assert.is(codeOf(await ask(session, 'read').end), 'QUEUE_FULL');

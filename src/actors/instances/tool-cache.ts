@@ -9,7 +9,7 @@ import { keptBytes } from '../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { ToolHints } from '../../domain/views/view.ts';
-import { QUEUED_PER_INSTANCE } from '../calls/wait-queue.ts';
+import { MAX_QUEUED_PER_INSTANCE } from '../calls/wait-queue.ts';
 import type { ListedDigests, ToolDigests, ToolTrust } from './tool-trust.ts';
 
 /**
@@ -150,11 +150,11 @@ export class ToolCache {
   }
 
   /**
-   * Refreshes the list for a waiting call, for at most TOOL_LOOKUP_MS. Undefined when QUEUED_PER_INSTANCE
+   * Refreshes the list for a waiting call, for at most TOOL_LOOKUP_MS. Undefined when MAX_QUEUED_PER_INSTANCE
    * calls wait already.
    */
   lookUp(): Promise<void> | undefined {
-    if (this.#waiting >= QUEUED_PER_INSTANCE) return undefined;
+    if (this.#waiting >= MAX_QUEUED_PER_INSTANCE) return undefined;
     this.#waiting += 1;
     this.#lookup ??= firstValueFrom(race(from(this.refresh()), timer$(this.#clock, TOOL_LOOKUP_MS))).then(
       () => {

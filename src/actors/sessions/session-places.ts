@@ -13,7 +13,7 @@ import { type McpSession, REPLACEABLE_MS } from '../../domain/sessions/mcp-sessi
 import type { AnySessionValue } from '../../domain/sessions/session-value.ts';
 
 /** The number of recent client profiles that are remembered to be shared. Large profiles are not. */
-const PROFILES_REMEMBERED = 256;
+const MAX_PROFILES = 256;
 
 /** Sessions with one template and aggregate ones are counted apart. */
 type PlaceKind = 'template' | 'aggregate';
@@ -24,7 +24,7 @@ export class SessionPlaces {
   readonly max: number;
   readonly #shares: Readonly<Record<PlaceKind, UserShares>>;
   /** One object per profile of the latest sessions, since many clients are the same program. */
-  readonly #profiles = new LruMap<ClientProfile>(PROFILES_REMEMBERED);
+  readonly #profiles = new LruMap<ClientProfile>(MAX_PROFILES);
   readonly #declarations: ByteBudget;
 
   constructor(max: number, share: number | undefined, declarations: ByteBudget) {

@@ -6,7 +6,7 @@ import type { GatewayError } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { tooMany } from '../../domain/errors/request-errors.ts';
 import { sessionEnded } from '../../domain/errors/session-errors.ts';
-import { QUEUED_PER_INSTANCE } from '../calls/wait-queue.ts';
+import { MAX_QUEUED_PER_INSTANCE } from '../calls/wait-queue.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-core.ts';
 
@@ -39,7 +39,7 @@ export class WaitingRequests {
     return new Observable((subscriber) => {
       const closed = this.#closed;
       if (closed !== undefined) return subscriber.error(closed);
-      const exceeded = { most: QUEUED_PER_INSTANCE, isShare: false };
+      const exceeded = { most: MAX_QUEUED_PER_INSTANCE, isShare: false };
       if (this.size >= exceeded.most)
         return subscriber.error(tooMany('requests that wait for an instance', exceeded, 1));
       const request = { needsDedicated, subscriber };

@@ -47,7 +47,7 @@ function hashOf(secret: string): string {
 // Stores the times of use of API keys once a minute: `last_used_at` is for display only.
 
 const FLUSH_MS = 60_000;
-const KEPT_KEYS = 10_000;
+const MAX_KEYS = 10_000;
 
 /** Collects the times at which keys were used, and writes them in groups; `close` writes the last ones. */
 export class KeyUse {
@@ -62,7 +62,7 @@ export class KeyUse {
 
   used(keyId: string, atMs: number): void {
     if (this.#lastUsedMs.size === 0) this.#flusher.later();
-    if (this.#lastUsedMs.size < KEPT_KEYS || this.#lastUsedMs.has(keyId)) this.#lastUsedMs.set(keyId, atMs);
+    if (this.#lastUsedMs.size < MAX_KEYS || this.#lastUsedMs.has(keyId)) this.#lastUsedMs.set(keyId, atMs);
   }
 
   /** Writes all times, within 1 s. Never rejects: failed writes are repeated later. */

@@ -10,18 +10,18 @@ import { FairQueue } from '../limits/fair-queue.ts';
 import { WindowCounter } from '../limits/rate-limiter.ts';
 
 /** Other queries wait for at most so many look-ups. */
-const AT_ONCE = 8;
+const MAX_LOOKUPS = 8;
 /** The most look-ups that wait: after a restart all callers are verified again. */
-const WAITING = 1_000;
+const MAX_WAITING = 1_000;
 const RETRY_AFTER_SECONDS = 1;
 
 /** Wrong keys of one address in the window; further ids are looked up in memory. */
-const WRONG_KEYS = 100;
+const MAX_WRONG_KEYS = 100;
 const WINDOW_SECONDS = 10;
-const COUNTED_ADDRESSES = 10_000;
+const MAX_ADDRESSES = 10_000;
 /** Age of the list of ids in memory: the longest time until a key of another node is found. */
 const MAX_LIST_MS = 10_000;
-const KNOWN_IDS = 10_000;
+const MAX_IDS = 10_000;
 
 /** The same text for unknown, revoked and wrong keys, so that it does not reveal which ids exist. */
 export const WRONG_KEY = 'The API key is not valid';
@@ -34,9 +34,9 @@ export class KeyLookups {
   readonly #accounts: Pick<AccountStore, 'apiKeyIds'>;
   readonly #now: () => number;
   readonly #queue: FairQueue;
-  readonly #wrong = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_ADDRESSES });
+  readonly #wrong = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: MAX_ADDRESSES });
   /** Ids of keys that were valid, or were created on this node. */
-  readonly #known = new LruMap<true>(KNOWN_IDS);
+  readonly #known = new LruMap<true>(MAX_IDS);
   #list: { readonly fromMs: number; readonly ids: Promise<ReadonlySet<string>> } | undefined;
 
   /** `now`: milliseconds of a clock that is never set. */
@@ -44,7 +44,7 @@ export class KeyLookups {
     this.#accounts = accounts;
     this.#now = now;
     const refusal = () => tooManyKeys(RETRY_AFTER_SECONDS);
-    this.#queue = new FairQueue({ atOnce: AT_ONCE, waiting: WAITING, now, refusal });
+    this.#queue = new FairQueue({ atOnce: MAX_LOOKUPS, waiting: MAX_WAITING, now, refusal });
   }
 
   /** A key was created on this node. */
@@ -57,7 +57,7 @@ export class KeyLookups {
     const network = networkOf(address);
     const isKnown = this.#known.has(id);
     const wrong = this.#wrong.add(network, this.#nowMs(), 0).count;
-    if (!isKnown && wrong >= WRONG_KEYS && !(await this.#exists(id))) throw invalidCredentials(WRONG_KEY);
+    if (!isKnown && wrong >= MAX_WRONG_KEYS && !(await this.#exists(id))) throw invalidCredentials(WRONG_KEY);
     try {
       const verified = await this.#queue.run({ shares: [network], isKnown }, verification);
       this.#known.set(id, true);

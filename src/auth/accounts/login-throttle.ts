@@ -13,8 +13,8 @@ const WINDOW_SECONDS = 60;
 const PER_USER_AND_ADDRESS = 10;
 const PER_ADDRESS = 60;
 /** The most counted pairs, and the most counted addresses. */
-const COUNTED_KEYS = 20_000;
-const windows = () => new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_KEYS });
+const MAX_KEYS = 20_000;
+const windows = () => new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: MAX_KEYS });
 /** Attempts that wait for the counts of other nodes at a time. Over it a node admits its share of the limits. */
 const MAX_ASKING_ATTEMPTS = 64;
 /** A window of another node that ends within this time is not joined: a window of nearly no length would bound nothing. In ms. */
@@ -75,7 +75,7 @@ export class LoginThrottle {
   readonly #failedPairs = windows();
   readonly #addresses = windows();
   /** Pairs with an earlier success. */
-  readonly #known = new LruMap<true>(COUNTED_KEYS);
+  readonly #known = new LruMap<true>(MAX_KEYS);
   #peers: LoginPeers | undefined;
   #asking = 0;
 

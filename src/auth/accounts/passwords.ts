@@ -11,8 +11,8 @@ import { FairQueue, type Shares } from '../limits/fair-queue.ts';
 const BCRYPT_COST = 12;
 
 /** Two hashes leave the other threads of the pool to files and DNS; a queue of 20 is two seconds. */
-const HASHES_AT_ONCE = 2;
-const HASHES_WAITING = 20;
+const MAX_HASHES = 2;
+const MAX_WAITING = 20;
 const RETRY_AFTER_SECONDS = 2;
 
 /** The caller for which a password is hashed. */
@@ -37,8 +37,8 @@ export class Passwords {
   constructor({ now }: Clock, cost: number = BCRYPT_COST) {
     this.#cost = cost;
     this.#queue = new FairQueue({
-      atOnce: HASHES_AT_ONCE,
-      waiting: HASHES_WAITING,
+      atOnce: MAX_HASHES,
+      waiting: MAX_WAITING,
       now,
       refusal: () => tooManyPasswords(RETRY_AFTER_SECONDS),
     });

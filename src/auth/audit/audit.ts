@@ -26,12 +26,12 @@ import { SuppressedRequests } from './suppressed-requests.ts';
 /** Entries are written at this age, or when a whole block of calls waits. */
 const FLUSH_MS = 1_000;
 /** The most changes, and the most calls, that wait while the database is unavailable; further ones are counted and dropped. */
-const BUFFER_ENTRIES = 10_000;
+const MAX_BUFFERED = 10_000;
 /**
  * The most kept changes, the newest ones. A trim counts all entries: it runs after the larger of this many entries and this share
  * of the kept calls, and once an hour, which is also when entries are deleted for their age.
  */
-const KEPT_CHANGES = 100_000;
+const MAX_CHANGES = 100_000;
 const TRIM_EVERY_ENTRIES = 5_000;
 const TRIM_EVERY_SHARE = 0.1;
 const TRIM_MS = 3_600_000;
@@ -106,7 +106,7 @@ export class AuditLog {
 
   /** Records a change or a login, with the number of suppressed requests before it. */
   record(entry: NewEntry): void {
-    if (this.#isClosed || this.#changes.length >= BUFFER_ENTRIES) {
+    if (this.#isClosed || this.#changes.length >= MAX_BUFFERED) {
       this.#drop();
       return;
     }
@@ -125,7 +125,7 @@ export class AuditLog {
   /** Records a call. The digest of its arguments, if configured, is made after this turn of the event loop. */
   recordCall(entry: NewCall, callArguments: JsonFields[string]): void {
     if (!this.#options.settings.recordsCalls) return;
-    if (this.#isClosed || this.#waitingCalls >= BUFFER_ENTRIES) {
+    if (this.#isClosed || this.#waitingCalls >= MAX_BUFFERED) {
       this.#drop();
       return;
     }
@@ -264,7 +264,7 @@ export class AuditLog {
     try {
       const from = isHourly ? await this.#oldestKept() : undefined;
       await this.#options.store.trim({
-        changes: KEPT_CHANGES,
+        changes: MAX_CHANGES,
         calls: this.#options.settings.keptCalls,
         from,
       });
@@ -319,7 +319,7 @@ function entryOf(
   };
 }
 
-const SEQUENCES = 4_096;
+const MAX_SEQUENCES = 4_096;
 
 /**
  * Ids that sort by time as texts and are unique across nodes: UUID version 7 (RFC 9562). The ids of one
@@ -335,7 +335,7 @@ export function timeOrderedIds(wall: Clock['wall']): () => string {
   let sequence = 0;
   return () => {
     const nowMs = Math.floor(wall());
-    sequence = nowMs > lastMs ? 0 : (sequence + 1) % SEQUENCES;
+    sequence = nowMs > lastMs ? 0 : (sequence + 1) % MAX_SEQUENCES;
     if (nowMs > lastMs || sequence === 0) {
       lastMs = Math.max(lastMs + 1, nowMs);
       head = idAt(lastMs);

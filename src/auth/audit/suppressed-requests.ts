@@ -5,11 +5,11 @@ import type { NewEntry } from '../../domain/events/audit.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 
 /** The most pairs of action and address that are counted. */
-const COUNTED = 1_000;
+const MAX_COUNTED = 1_000;
 
 /** Requests without an entry of their own, counted by action and address. A count that is taken is forgotten. */
 export class SuppressedRequests {
-  readonly #counts = new LruMap<NewEntry>(COUNTED, (evicted) => {
+  readonly #counts = new LruMap<NewEntry>(MAX_COUNTED, (evicted) => {
     const others = { ...evicted, address: undefined };
     this.#others.set(evicted.action, plus(this.#others.get(evicted.action), others, evicted.suppressed));
   });

@@ -63,7 +63,7 @@ const CONFIRM_MS = 15 * 60_000;
 /** The time for which an account stays enabled while its provider cannot be asked. */
 const UNREACHABLE_MS = 24 * 3_600_000;
 const ASKING_MS = 30_000;
-const REMEMBERED = 10_000;
+const MAX_REMEMBERED = 10_000;
 /** The most attempts of a sign-in, and of one change of an identity, while others change the same. */
 const MAX_ATTEMPTS = 5;
 
@@ -73,7 +73,7 @@ const MAX_ATTEMPTS = 5;
  */
 export class CompanyAccounts {
   /** The time at which this node last looked at an account, by user and the monotonic clock. */
-  readonly #looked = new LruMap<number>(REMEMBERED);
+  readonly #looked = new LruMap<number>(MAX_REMEMBERED);
   readonly #asking = new Map<string, Promise<void>>();
   readonly #options: CompanyAccountsOptions;
 

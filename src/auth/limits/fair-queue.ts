@@ -6,7 +6,7 @@ import { WindowCounter } from './rate-limiter.ts';
 
 /** The jobs of a share in this time decide which job starts next. */
 const SHARE_SECONDS = 10;
-const COUNTED_SHARES = 1_000;
+const MAX_SHARES = 1_000;
 /** A known caller with fewer jobs in this time, waiting ones included, goes first. */
 const FIRST_JOBS = 4;
 
@@ -50,7 +50,7 @@ export class FairQueue {
 
   constructor(options: FairQueueOptions) {
     this.#options = options;
-    this.#started = new WindowCounter({ windowSeconds: SHARE_SECONDS, keys: COUNTED_SHARES });
+    this.#started = new WindowCounter({ windowSeconds: SHARE_SECONDS, keys: MAX_SHARES });
   }
 
   /** Rejects with the refusal when the queue is full, or becomes full while the job waits. */

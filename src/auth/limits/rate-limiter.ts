@@ -18,7 +18,7 @@ export const CALL_WINDOW_SECONDS = 60;
 export const FREE_MESSAGES_PER_SECOND = 60;
 
 /** The most principals that are counted in memory. */
-export const COUNTED_PRINCIPALS = 50_000;
+export const MAX_COUNTED_PRINCIPALS = 50_000;
 
 /** Counts of all nodes; undefined, after a bounded time, when they are unavailable. */
 export interface SharedCounter {
@@ -50,9 +50,9 @@ export interface RateLimit {
 export class RateLimiter {
   readonly #own: WindowCounter;
   readonly #windowSeconds: number;
-  readonly #free = new WindowCounter({ windowSeconds: 1, keys: COUNTED_PRINCIPALS });
+  readonly #free = new WindowCounter({ windowSeconds: 1, keys: MAX_COUNTED_PRINCIPALS });
   /** The ends of the windows in which the shared counter had no requests left. */
-  readonly #spentUntilMs = new LruMap<number>(COUNTED_PRINCIPALS);
+  readonly #spentUntilMs = new LruMap<number>(MAX_COUNTED_PRINCIPALS);
   readonly #clock: Clock;
   readonly #shared: SharedCounter | undefined;
   #chunks: DividedCounter | undefined;
@@ -62,7 +62,7 @@ export class RateLimiter {
     this.#clock = clock;
     this.#shared = shared;
     this.#windowSeconds = windowSeconds;
-    this.#own = new WindowCounter({ windowSeconds, keys: COUNTED_PRINCIPALS });
+    this.#own = new WindowCounter({ windowSeconds, keys: MAX_COUNTED_PRINCIPALS });
   }
 
   /** Counts in chunks from now on, because there are other nodes, where Redis does not count. */

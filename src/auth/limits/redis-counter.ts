@@ -17,7 +17,7 @@ const COMMAND_MS = 250;
 const CONNECT_MS = 2_000;
 const RECONNECT_LONGEST_MS = 1_000;
 const WARNING_MS = 60_000;
-const KEPT_LIMITERS = 100;
+const MAX_LIMITERS = 100;
 
 /**
  * Counts and refuses in one step. The script of the library counts first and refuses afterwards: the refused count
@@ -60,7 +60,7 @@ export async function openRedisCounter({ url, log, clock }: RedisCounterOptions)
     disableClientInfo: true,
   });
   /** The limiters by limit and window: two of users and of keys, and those of views. */
-  const limiters = new LruMap<RateLimiterRedis>(KEPT_LIMITERS);
+  const limiters = new LruMap<RateLimiterRedis>(MAX_LIMITERS);
   let isAway = false;
   let nextWarningAtMs = Number.NEGATIVE_INFINITY;
   const onFailure = (error: unknown): void => {

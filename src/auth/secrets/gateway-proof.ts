@@ -25,10 +25,10 @@ export interface TokenProof {
 
 /** A command, and each bridge of a machine that is in use, asks once a second. */
 const PER_ADDRESS_AND_MINUTE = 3_000;
-const COUNTED_ADDRESSES = 20_000;
+const MAX_ADDRESSES = 20_000;
 /** The most queries at the same time, and the most known secrets. */
 const MAX_QUERIES = 8;
-const KEPT_SECRETS = 1_000;
+const MAX_SECRETS = 1_000;
 
 /**
  * Makes the proofs, and the secrets with which the holder of a token checks one. The questions of an address are
@@ -40,9 +40,9 @@ export class GatewayProofs {
   readonly #first: Uint8Array;
   readonly #now: Clock['now'];
   readonly #accounts: Pick<AccountStore, 'findApiKeys'>;
-  readonly #attempts = new WindowCounter({ windowSeconds: 60, keys: COUNTED_ADDRESSES });
+  readonly #attempts = new WindowCounter({ windowSeconds: 60, keys: MAX_ADDRESSES });
   /** The hashed secrets of API keys, by id: they never change. */
-  readonly #known = new LruMap<string>(KEPT_SECRETS);
+  readonly #known = new LruMap<string>(MAX_SECRETS);
   #queries = 0;
 
   /** `secrets`: of tokens. */

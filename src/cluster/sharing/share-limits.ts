@@ -2,7 +2,7 @@
 // Source: ADR 173.
 
 import type { RateLimiter } from '../../auth/limits/rate-limiter.ts';
-import { COUNTED_PRINCIPALS, WINDOW_SECONDS } from '../../auth/limits/rate-limiter.ts';
+import { MAX_COUNTED_PRINCIPALS, WINDOW_SECONDS } from '../../auth/limits/rate-limiter.ts';
 import { isJsonObject } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import {
@@ -59,7 +59,7 @@ export function shareLimits({
     peers: limitPeers,
     now,
     windowMs: windowSeconds * 1_000,
-    keys: COUNTED_PRINCIPALS,
+    keys: MAX_COUNTED_PRINCIPALS,
   });
   limiter.shareIn(counter);
   const answer: PeerAnswerer = (key, query) => {

@@ -119,7 +119,7 @@ export function createOpenTransport(options: OpenTransportOptions): (definition:
 
 /** Makes the look-up of the history of an instance's command, which all instances with that command share. */
 function commandHistories(): (definition: InstanceDefinition) => CommandHistory | undefined {
-  const histories = new LruMap<CommandHistory>(COMMANDS_REMEMBERED);
+  const histories = new LruMap<CommandHistory>(MAX_COMMANDS);
   return (definition) => {
     if (!runsProgram(definition)) return undefined;
     const { command, args, workingDir, container } = definition;
@@ -160,7 +160,7 @@ async function accountOf(
 const NO_VAULT = 'accounts at backends are not kept here: they need an encryption key';
 
 /** The most commands whose behaviour is remembered; the least recently registered one is forgotten. */
-const COMMANDS_REMEMBERED = 4_096;
+const MAX_COMMANDS = 4_096;
 
 /**
  * Programs that start at the same time: more would leave the gateway itself no processor when it starts a

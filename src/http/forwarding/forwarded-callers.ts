@@ -11,13 +11,13 @@ import type { RouteMiddleware } from '../request.ts';
 import type { HttpRoute } from '../routing/route.ts';
 
 /** The most principals whose last change is remembered. */
-const REMEMBERED = 10_000;
+const MAX_REMEMBERED = 10_000;
 
 /** Gives a forwarded request its principal. */
 export class ForwardedCallers {
   readonly #clock: Clock;
   /** The time at which a principal lost permissions, or may have, by principal. */
-  readonly #changedAtMs = new LruMap<number>(REMEMBERED);
+  readonly #changedAtMs = new LruMap<number>(MAX_REMEMBERED);
 
   /** `changed$`: ids of principals that may have lost permissions. Subscribes until it completes. */
   constructor(changed$: Observable<string>, clock: Clock) {

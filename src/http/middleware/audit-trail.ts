@@ -15,7 +15,7 @@ import { type HttpContext, type ReportListener, type RouteMiddleware, templateIn
 import type { HttpRoute } from '../routing/route.ts';
 
 /** The most callers whose refusals of a minute are counted. */
-const COUNTED_CALLERS = 10_000;
+const MAX_CALLERS = 10_000;
 
 /**
  * Makes the middleware of one app: one or none for a route. It comes first, so that refusals are recorded, too.
@@ -29,7 +29,7 @@ export function auditTrail(
   proxies: Pick<Proxies, 'address'>,
   now: Clock['now'],
 ): (route: Pick<HttpRoute, 'method' | 'path' | 'changesNothing'>) => RouteMiddleware[] {
-  const refusals = new WindowCounter({ windowSeconds: 60, keys: COUNTED_CALLERS });
+  const refusals = new WindowCounter({ windowSeconds: 60, keys: MAX_CALLERS });
   const most = HTTP_LIMITS.recordedRefusalsPerMinute;
   const record = (action: string, { state, path, req }: HttpContext, status: number): void => {
     const { requestId, principal = UNKNOWN, trail } = state;

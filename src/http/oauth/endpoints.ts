@@ -73,16 +73,16 @@ const KNOWN_PER_MINUTE = 1_200;
 const DEVICES_PER_MINUTE = 10;
 /** Requests of unknown clients, and with wrong secrets, from one address within a minute. */
 const REFUSED_PER_MINUTE = 120;
-const COUNTED = 10_000;
+const MAX_COUNTED = 10_000;
 
 /** Finds the endpoint of a request, and bounds the requests of each address. */
 export class Endpoints {
   readonly #options: EndpointsOptions;
   /** The first that fits serves the request. */
   readonly #endpoints: readonly OAuthEndpoint[];
-  readonly #devices = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
-  readonly #refused = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
-  readonly #authorizing = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
+  readonly #devices = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
+  readonly #refused = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
+  readonly #authorizing = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
 
   constructor(options: EndpointsOptions) {
     this.#options = options;

@@ -9,7 +9,7 @@ import type { TLSSocket } from 'node:tls';
 const MAX_KEY_UPDATES = 32;
 /** The beginnings of the lines about renewals, in each direction. */
 const RENEWALS = ['CLIENT_TRAFFIC_SECRET_N ', 'SERVER_TRAFFIC_SECRET_N '];
-const LONGEST = 24;
+const MAX_LINE_BYTES = 24;
 
 /** Limits the renewals of all connections of a server of HTTPS. */
 export function limitKeyUpdatesOf(server: Server): void {
@@ -32,5 +32,5 @@ export function limitKeyUpdates(socket: TLSSocket): void {
 }
 
 function isRenewal(line: Buffer): boolean {
-  return RENEWALS.includes(line.toString('latin1', 0, LONGEST));
+  return RENEWALS.includes(line.toString('latin1', 0, MAX_LINE_BYTES));
 }

@@ -77,14 +77,14 @@ function run(statement: Compiled, values: readonly Value[]): ReturnType<Statemen
 }
 
 /** The most statements that are kept for each connection; the oldest makes room. */
-const KEPT = 100;
+const MAX_KEPT = 100;
 
 function compiled(
   client: BetterSqlite,
   sql: string,
   connections: WeakMap<BetterSqlite, LruMap<Compiled>>,
 ): Compiled {
-  const kept = connections.get(client) ?? new LruMap<Compiled>(KEPT);
+  const kept = connections.get(client) ?? new LruMap<Compiled>(MAX_KEPT);
   connections.set(client, kept);
   const known = kept.get(sql) ?? client.prepare(sql);
   kept.set(sql, known);

@@ -60,7 +60,7 @@ import { AggregateSession, type AggregateSessionDeps } from './sessions/aggregat
 import { checkRecoverable, newAggregateSession, viewIdOf } from './sessions/aggregate-session-value.ts';
 
 /** Greetings that sessions share; callers with equal permissions have the same. */
-const HANDSHAKES_REMEMBERED = 100;
+const MAX_HANDSHAKES = 100;
 /** An owner without a limit, which gets the changes for any caller. */
 const EVERYONE: Owner = { id: '' };
 /** The shortest time between two lookups of the templates that own the subscribed resources. */
@@ -94,7 +94,7 @@ export class AggregateBackends implements Backends {
   readonly #open = new Map<string, AggregateSession>();
   readonly #closed$ = new Subject<void>();
   #closedFor: EndReason | undefined;
-  readonly #handshakes = new LruMap<Handshake>(HANDSHAKES_REMEMBERED);
+  readonly #handshakes = new LruMap<Handshake>(MAX_HANDSHAKES);
 
   constructor(options: AggregateOptions) {
     this.#options = options;

@@ -17,7 +17,7 @@ import type { HttpAnswer, Sender, Sending } from './http-answer.ts';
 import { PLAIN_TEXT, refusalText } from './refusal-text.ts';
 
 /** Dedicated conversations that are opened with one HTTP instance at the same time; the next ones wait. */
-export const OPENINGS_PER_INSTANCE = 512;
+export const MAX_OPENINGS_PER_INSTANCE = 512;
 /** Connections per HTTP instance besides the exchanges and the openings: the listening stream, probes, cancels and replies. */
 const SPARE_CONNECTIONS = 8;
 
@@ -218,7 +218,7 @@ const MAX_CONNECTIONS =
   LIMITS.inFlightPerInstance +
   LIMITS.inFlightHeadroom +
   LIMITS.callsAwaitingClient +
-  OPENINGS_PER_INSTANCE +
+  MAX_OPENINGS_PER_INSTANCE +
   SPARE_CONNECTIONS;
 
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;

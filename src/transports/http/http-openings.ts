@@ -7,11 +7,11 @@ import { type Clock, spreadClock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { FairSlots } from '../fair-slots.ts';
 import type { Closed, Conversation } from '../transport.ts';
-import { OPENINGS_PER_INSTANCE } from './http-endpoint.ts';
+import { MAX_OPENINGS_PER_INSTANCE } from './http-endpoint.ts';
 import type { HttpSession } from './http-session.ts';
 
 /** Conversations of one owner that may be opened with one instance at the same time; others wait. */
-export const OPENINGS_PER_OWNER = OPENINGS_PER_INSTANCE * LIMITS.ownerShare;
+export const OPENINGS_PER_OWNER = MAX_OPENINGS_PER_INSTANCE * LIMITS.ownerShare;
 
 const DELETES_AT_ONCE = 64;
 
@@ -50,7 +50,7 @@ export class HttpOpenings<U extends EndableConversation> {
   constructor(maxWaitMs: number, scheduler: TaskScheduler, clock: Clock) {
     this.#scheduler = scheduler;
     this.#queue = new FairSlots({
-      atOnce: OPENINGS_PER_INSTANCE,
+      atOnce: MAX_OPENINGS_PER_INSTANCE,
       atOncePerShare: OPENINGS_PER_OWNER,
       maxWaitMs,
       scheduler,

@@ -24,7 +24,7 @@ export const open: OpenTransport = managed(openHttp);
  * The most different handshakes that are remembered: the result of a server may depend on the declarations of its client,
  * in a few variants.
  */
-const HANDSHAKES_REMEMBERED = 16;
+const MAX_HANDSHAKES = 16;
 
 /**
  * Tries HTTP+SSE at the same URL when Streamable HTTP was refused. If that fails, too, the first failure counts. Rejects with
@@ -120,7 +120,7 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
     try {
       const session = await openSession(endpoint, { ...options, signal, profile, known: era });
       const text = JSON.stringify(session.handshake);
-      this.#handshakes ??= new LruMap(HANDSHAKES_REMEMBERED);
+      this.#handshakes ??= new LruMap(MAX_HANDSHAKES);
       session.handshake = this.#handshakes.get(text) ?? session.handshake;
       this.#handshakes.set(text, session.handshake);
       return new HttpConversation(this.backend, session, profile, ownerId);

@@ -24,7 +24,7 @@ const BOUNDS = { mostBytes: 5 * 1024, timeoutMs: 2_500 };
 const FRESH_MS = 10 * 60_000;
 const FAILED_MS = 60_000;
 const KEPT_MS = 7 * 24 * 3_600_000;
-const KNOWN = 1_000;
+const MAX_KNOWN = 1_000;
 /** The most stored documents, over all nodes: any outsider can cause one. The oldest ones are removed, this many at once. */
 const MAX_STORED = 1_000;
 const MADE_ROOM = 100;
@@ -63,8 +63,8 @@ export interface ClientDocumentsOptions {
  */
 export class ClientDocuments {
   readonly #options: ClientDocumentsOptions;
-  readonly #kept = new LruMap<Kept>(KNOWN);
-  readonly #failed = new LruMap<{ readonly fault: DocumentFault; readonly atMs: number }>(KNOWN);
+  readonly #kept = new LruMap<Kept>(MAX_KNOWN);
+  readonly #failed = new LruMap<{ readonly fault: DocumentFault; readonly atMs: number }>(MAX_KNOWN);
   readonly #pending = new Map<string, Promise<ClientRecord>>();
 
   constructor(options: ClientDocumentsOptions) {

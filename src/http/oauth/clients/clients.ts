@@ -32,7 +32,7 @@ const SPARED_MS = 10 * 60_000;
 /** The time for which a client is kept after its last token. */
 const USED_MS = 180 * DAY_MS;
 const PER_MINUTE = 10;
-const COUNTED = 10_000;
+const MAX_COUNTED = 10_000;
 /** Bound for each client that authenticates by its key. */
 const ASSERTIONS_PER_MINUTE = 600;
 const MAX_LISTED = 1_000;
@@ -68,13 +68,13 @@ interface NewClient {
 /** Finds, registers, adds and removes clients, within the rule of the settings. */
 export class Clients {
   readonly #options: ClientsOptions;
-  readonly #counts = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
+  readonly #counts = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
   /** The time at which a use was last written, by key of the client. */
-  readonly #usedAtMs = new LruMap<number>(COUNTED);
+  readonly #usedAtMs = new LruMap<number>(MAX_COUNTED);
   /** The known clients by key: a sign-in looks its client up in each request. */
-  readonly #known = new LruMap<{ readonly client: ClientRecord; readonly atMs: number }>(COUNTED);
+  readonly #known = new LruMap<{ readonly client: ClientRecord; readonly atMs: number }>(MAX_COUNTED);
   #removals = 0;
-  readonly #assertions = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
+  readonly #assertions = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
 
   constructor(options: ClientsOptions) {
     this.#options = options;

@@ -32,7 +32,7 @@ export class FetchFailure extends Error {
 }
 
 const PER_MINUTE = 10;
-const COUNTED = 10_000;
+const MAX_COUNTED = 10_000;
 
 export interface GuardedFetchOptions {
   readonly clock: Clock;
@@ -50,7 +50,7 @@ export class GuardedFetch {
   readonly #isSpecial = addressesIn(SPECIAL_NETWORKS);
   readonly #isOpen: (address: string) => boolean;
   readonly #options: GuardedFetchOptions;
-  readonly #counts = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
+  readonly #counts = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
   readonly #places: OutsidePlaces;
   readonly #handshakes: OutsideHandshakes;
 

@@ -28,7 +28,7 @@ import { codePage, consentPage, decidedPage, faultPage, foreignFormPage, powerle
 
 /** Wrong codes of one network, and of one user, within a minute. There are 25,600 million codes. */
 const WRONG_PER_MINUTE = 10;
-const COUNTED = 10_000;
+const MAX_COUNTED = 10_000;
 /** Codes as the library makes them: without vowels, so that no words come out. */
 const CODE = /^[BCDFGHJKLMNPQRSTVWXZ]{8}$/;
 
@@ -75,7 +75,7 @@ interface Pending {
  * decision is written into the row of the code. Sources: RFC 8628, ADR 217.
  */
 export class DevicePages {
-  readonly #wrong = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
+  readonly #wrong = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
   readonly #options: DevicePagesOptions;
 
   constructor(options: DevicePagesOptions) {

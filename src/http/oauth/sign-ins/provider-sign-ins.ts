@@ -24,7 +24,7 @@ import { faultPage, type ProviderChoice, tooManyPage } from '../pages/page.ts';
 import type { SignInTrail } from './sign-in-trail.ts';
 
 const LIFE_SECONDS = 600;
-const COUNTED = 10_000;
+const MAX_COUNTED = 10_000;
 /** Sign-ins on their way in one browser: a further one ends the oldest. */
 const MAX_OPEN = 8;
 /** All places where one begins, so that each sees how many there are. */
@@ -91,7 +91,7 @@ const readBegun: (row: OAuthRow) => Begun = rowReader(
  * Source: ADR 214.
  */
 export class ProviderSignIns {
-  readonly #begun = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
+  readonly #begun = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
   readonly #options: ProviderSignInsOptions;
 
   constructor(options: ProviderSignInsOptions) {

@@ -21,8 +21,8 @@ import { type GivenNames, givenNames } from './view-names.ts';
 import type { Survey, Waiting } from './view-problems.ts';
 
 /** The most callers whose last list is remembered, and the most different lists that are remembered. */
-const CALLERS = 1_000;
-const COMPILED = 32;
+const MAX_CALLERS = 1_000;
+const MAX_COMPILED = 32;
 /**
  * Memory of the lists that all views of a gateway have compiled, and of one item. Measured: 1.2 kB with its names.
  * Source: ADR 270.
@@ -108,7 +108,10 @@ export class ViewDirectory implements Directory {
   readonly #compiled: Compiled[] = [];
   /** The items that the lists show to callers with rights to some tools. */
   readonly #allowed = new PerList<readonly JsonObject[]>();
-  readonly #ofCaller = { tools: new LruMap<Compiled>(CALLERS), prompts: new LruMap<Compiled>(CALLERS) };
+  readonly #ofCaller = {
+    tools: new LruMap<Compiled>(MAX_CALLERS),
+    prompts: new LruMap<Compiled>(MAX_CALLERS),
+  };
   #uris: { readonly compiled: CompiledView; readonly targets: ResourceTargets } | undefined;
 
   /** Lists that are being compiled, in several turns: callers that ask meanwhile share them. */
@@ -321,7 +324,7 @@ export class ViewDirectory implements Directory {
     const index = found === undefined ? -1 : this.#compiled.indexOf(found);
     if (index >= 0) this.#compiled.splice(index, 1);
     this.#compiled.unshift(compiled);
-    this.#compiled.length = Math.min(this.#compiled.length, COMPILED);
+    this.#compiled.length = Math.min(this.#compiled.length, MAX_COMPILED);
     this.#used();
     return compiled;
   }

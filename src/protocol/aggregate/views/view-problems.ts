@@ -36,8 +36,8 @@ export interface Surveys {
 }
 
 /**
- * The problems of a view, at most MOST. `kindOf`: the kind of thing that has a name; `empty`: a template without instances. Takes
- * several turns of the event loop.
+ * The problems of a view, at most MAX_PROBLEMS. `kindOf`: the kind of thing that has a name; `empty`: a template without
+ * instances. Takes several turns of the event loop.
  */
 export async function viewProblems(
   { definition }: CompiledView,
@@ -95,10 +95,10 @@ export async function viewProblems(
       `\`confirm\` has the glob ${quote(glob)}, which matches no listed tool.`,
     ),
   );
-  return [...problems, ...names, ...unmet, ...unlisted, ...withheld, ...confirm].slice(0, MOST);
+  return [...problems, ...names, ...unmet, ...unlisted, ...withheld, ...confirm].slice(0, MAX_PROBLEMS);
 }
 
-const MOST = 1_000;
+const MAX_PROBLEMS = 1_000;
 const JSON_STRINGS = /"(?:[^"\\]|\\.)*"/g;
 const SKILL_GLOB = /^!?skill:\/\//;
 
@@ -228,7 +228,7 @@ function argumentProblems(
 
 function nameProblems({ chosen, listed, displaced }: Survey): ViewProblem[] {
   const nameOf = new Map(chosen.map((item, index) => [item, listed[index]]));
-  return displaced.slice(0, MOST).map((item) => {
+  return displaced.slice(0, MAX_PROBLEMS).map((item) => {
     const name = nameOf.get(item) ?? '';
     const { template, own, wished } = item;
     const message = `${own} of ${template} is listed as ${name}, because ${quote(wished)} is the name of another one, or several want it.`;
