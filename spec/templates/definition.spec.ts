@@ -75,6 +75,18 @@ test('refuses a config_schema with a pattern that is not a regular expression', 
   ]);
 });
 
+test('refuses a definition that is nested too deeply, and a config_schema that is too large', () => {
+  const levels = 15_000;
+  const deep = `{"not":${'{"not":'.repeat(levels)}{}${'}'.repeat(levels)}}`;
+  assert.equal(faultsOf(`${JSON.stringify(smallest).slice(0, -1)},"config_schema":${deep}}`), [
+    'nested deeper than 128 levels',
+  ]);
+  const enumeration = { type: 'string', enum: Array.from({ length: 20 }, (_, at) => at) };
+  const names = Array.from({ length: 20_000 }, (_, at) => [`p${at}`, enumeration]);
+  const config_schema = { properties: Object.fromEntries(names) };
+  assert.equal(faultsOf({ ...smallest, config_schema }), ['config_schema: too large']);
+});
+
 test('refuses a command with an open quote, and a placeholder that nothing fills', () => {
   assert.equal(faultsOf({ ...smallest, command: 'run "it' }), [
     'command: the " at character 5 is never closed',

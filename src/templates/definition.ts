@@ -10,7 +10,8 @@ import { compileShape, issueLines, pathTo } from '../domain/errors/validation.ts
 import { commandWords } from '../domain/instances/command.ts';
 import { TemplateAuth } from '../domain/instances/instance.ts';
 import { TRANSPORT_NAMES } from '../domain/instances/transport-kinds.ts';
-import { uniqueKeySteps } from '../domain/json/json.ts';
+import { isDeeper, uniqueKeySteps } from '../domain/json/json.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { checkedTemplateAuth } from '../domain/registration/registration.ts';
 import { tolerated } from './tolerant.ts';
 
@@ -138,7 +139,7 @@ function faultsOfSchema({ config_schema = {} }: TemplateDefinition): string[] {
     Compile(Type.Unsafe(config_schema));
     return [];
   } catch (thrown) {
-    return [`config_schema: ${messageOf(thrown)}`];
+    return [`config_schema: ${thrown instanceof RangeError ? 'too large' : messageOf(thrown)}`];
   }
 }
 
@@ -148,11 +149,12 @@ export function parseTemplate(text: string): unknown {
   try {
     const value: unknown = JSON.parse(body);
     for (const _ of uniqueKeySteps(body));
-    return value;
+    if (!isDeeper(value, LIMITS.nestingDepth)) return value;
   } catch (thrown) {
     // The message quotes the text around the error, including line breaks.
     throw new TemplateError([`not JSON: ${messageOf(thrown).replace(/, (\.\.\.)?".*/s, '')}`], thrown);
   }
+  throw new TemplateError([`nested deeper than ${LIMITS.nestingDepth} levels`]);
 }
 
 /** The only placeholder with a value: the absolute path of an empty folder for this instance alone, which
