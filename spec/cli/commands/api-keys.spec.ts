@@ -51,6 +51,19 @@ test('show whether a key is valid, and its times to the minute', async () => {
   ]);
 });
 
+test('print a new key before the gateway is asked anything else', async () => {
+  let printed = '';
+  let before: string | undefined;
+  const url = await serve(({ url: path = '' }, response) => {
+    if (path === '/gateway/registry') before = printed;
+    response.end(JSON.stringify({ key: 'planted-key', templates: {} }));
+  });
+  const options = { env: { STAGEDOOR_API_KEY: '' }, onPrint: (text: string) => (printed = text) };
+  const line = 'api-key create ci --templates search --url';
+  assert.is((await gateway.runAt(options, line, url)).code, 0);
+  assert.is(before, 'planted-key');
+});
+
 test('print only the new key to a pipe', async () => {
   const { code, out, err } = await gateway.run('api-key create new');
   assert.equal([code, err], [0, `using the gateway ${gateway.url}`]);

@@ -73,14 +73,15 @@ export const apiKeyCreate: Command = {
       ...rightsOf(input),
       expires_at: expires === undefined ? undefined : timeOf('expires', expires, LIFETIME_MS),
     };
-    const record = await withAccountClient(input, terminal, async (client) => {
-      const created = fields(await client.request('/auth/api-keys', { method: 'POST', body }));
+    return withAccountClient(input, terminal, async (client) => {
+      const record = fields(await client.request('/auth/api-keys', { method: 'POST', body }));
+      // At once: the warnings ask the gateway more, and nothing else shows the key again.
+      printResult(input, terminal, record, () =>
+        terminal.columns === undefined ? printable(String(record.key)) : forPeople(record),
+      );
       await warnOfRights(client, body, terminal);
-      return created;
+      return 0;
     });
-    return printResult(input, terminal, record, () =>
-      terminal.columns === undefined ? printable(String(record.key)) : forPeople(record),
-    );
   },
 };
 
