@@ -28,7 +28,10 @@ export interface McpRequest {
   readonly requestId?: string | undefined;
   /** The way in which a GET of a client of HTTP+SSE (revision 2024-11-05) may open a stream at this path. Default: none. */
   readonly sse?: SseOpening | undefined;
-  /** The id of the session whose stream carries the answer to a POST at a path for messages of HTTP+SSE. */
+  /**
+   * The id of the session whose stream carries the answer to a POST at a path for messages of HTTP+SSE. Such a client names its
+   * session in no header.
+   */
   readonly sseSessionId?: string | undefined;
   /** True when the client is connected to another node. Default: false. */
   readonly isForwarded?: boolean | undefined;

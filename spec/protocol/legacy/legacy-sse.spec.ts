@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/accounts/account.ts';
 import { shuttingDown } from '../../../src/domain/errors/gateway-errors.ts';
 import { sessionLimit } from '../../../src/domain/errors/session-errors.ts';
-import type { JsonObject } from '../../../src/domain/json/json.ts';
+import { definedFields, type JsonObject } from '../../../src/domain/json/json.ts';
 import { newSessionId } from '../../../src/domain/nodes/life.ts';
 import { LegacySse } from '../../../src/protocol/legacy/legacy-sse.ts';
 import { RESUME_MS } from '../../../src/protocol/legacy/sse-connection.ts';
@@ -77,9 +77,12 @@ function setUpEarlier(id = newSessionId('earlier1')) {
       const opening = async () => sse.open({ isOnly: true, messagesPath: '/m' }, request, reply, backends);
       return { reply, end: await endOf(opening()) };
     },
-    post(message: object, principal = 'ann') {
+    post(message: object, principal = 'ann', version?: string) {
       const reply = new RecordedReply();
-      const headers = { 'content-type': 'application/json' };
+      const headers = {
+        'content-type': 'application/json',
+        ...definedFields({ 'mcp-protocol-version': version }),
+      };
       const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', ...message }));
       const from = { headers, body, sseSessionId: id, principal: ofCaller(principal) };
       const consumeRateLimit = () => limit.until;
@@ -109,6 +112,18 @@ test('a client that names the last event of its stream continues the session on 
   assert.equal(lastOn(reply), 'notifications/message');
   await sse.close();
   assert.equal([reply.events.isEnded, session.isClosed], [true, false], 'it continues after the restart');
+});
+
+test('no revision in a header changes that: such a client does not poll, and a newer one is not refused', async () => {
+  for (const version of ['2025-11-25', 'of-tomorrow']) {
+    const { open, post, session } = setUpEarlier();
+    const { reply } = await open();
+    assert.is(await post({ ...PING, method: 'tools/list' }, 'ann', version).done, 'done');
+    session.last.interrupt(700);
+    session.last.result({ tools: [] });
+    const last = reply.events.events.findLast(({ name }) => name !== 'position');
+    assert.equal(parsed(last?.data ?? '').result, { tools: [] });
+  }
 });
 
 test('the end of that stream ends the session', async () => {
@@ -327,8 +342,6 @@ test('a message that is not begun when the stream ends is refused: no stream wou
 test('a client learns with each request and answer which of its requests have none, if it may read that', async () => {
   for (const headers of [FETCH, {}]) {
     const { backends, sse } = setUp();
-    const id = newSessionId('life-one');
-    const session = backends.add(id, 'ann');
     const reply = new RecordedReply();
     const request = {
       ...GET,
@@ -337,8 +350,10 @@ test('a client learns with each request and answer which of its requests have no
     };
     sse.open({ isOnly: true, messagesPath: '/m' }, request, reply, backends);
     const opened = reply.events.events[0]?.id?.slice(0, 51) ?? '';
+    const session = backends.add(opened, 'ann');
     const post = (message: object) => {
-      const from = { headers: { 'content-type': 'application/json' }, principal: ofCaller('ann') };
+      const headers = { 'content-type': 'application/json' };
+      const from = { headers, sseSessionId: opened, principal: ofCaller('ann') };
       const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', ...message }));
       return sse.post(opened, { ...REQUEST, ...from, body, method: 'POST' }, new RecordedReply(), backends);
     };

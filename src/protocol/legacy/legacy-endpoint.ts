@@ -43,7 +43,7 @@ import {
 import { checkGetTypes, headerOf } from '../headers.ts';
 import { errorMessage, invalidRequest, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { TaskLog } from '../task-log.ts';
-import { profileOf, revisionOf, sessionOf, versionOf } from './legacy-request.ts';
+import { lastEventIdOf, mayPoll, profileOf, sessionOf, versionOf } from './legacy-request.ts';
 import { EventBudget, positionOf } from './legacy-stream.ts';
 import { type LegacyTraffic, type LegacyTrafficDeps, lostWithGateway } from './legacy-traffic.ts';
 import type { PostAnswer } from './post-answer.ts';
@@ -157,7 +157,7 @@ export class LegacyEndpoint {
     reply: ReplyWriter,
     backends: Backends,
   ): void | Promise<void> {
-    const lastEventId = headerOf(request.headers, 'last-event-id') || undefined;
+    const lastEventId = lastEventIdOf(request);
     const traffic = this.#traffic.of(session);
     const listening = lastEventId === undefined ? traffic.listen() : undefined;
     if (listening === undefined) return traffic.open(reply, lastEventId);
@@ -289,7 +289,6 @@ export class LegacyEndpoint {
 
   #serve(messages: readonly McpMessage[], from: SessionPost): void {
     const { session, request, reply } = from;
-    const revision = revisionOf(request, session);
     const requests = requestsOf(messages);
     if (requests.length === 0) {
       const known = this.#traffic.find(session.id); // these messages need none
@@ -304,7 +303,7 @@ export class LegacyEndpoint {
     const traffic = this.#traffic.of(session);
     for (const { id, method } of requests) if (method !== 'ping') traffic.check(id);
     traffic.clientSeen();
-    const post = traffic.answerFor(reply, requests, revision);
+    const post = traffic.answerFor(reply, requests, mayPoll(request, session));
     for (const message of messages) {
       if (message.kind === 'request') this.#begin(message, traffic, post, from);
       else forwardOrDrop(message, traffic, from);

@@ -1,6 +1,7 @@
-// The session, the revision and the client profile of HTTP requests of legacy clients. Statuses and codes are those of
-// the SDK's own servers, for which clients are written. Source: MCP 2025-11-25 basic/transports#session-management,
-// #protocol-version-header.
+// The session, the revision and the client profile of HTTP requests of legacy clients. A client of HTTP+SSE names its
+// session by its stream (`sseSessionId`), all others by headers, which are those of later revisions. Statuses and codes
+// are those of the SDK's own servers, for which clients are written. Source: MCP 2025-11-25
+// basic/transports#session-management, #protocol-version-header.
 
 import { fieldValue, isJsonObject, type JsonFields } from '../../domain/json/json.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
@@ -26,8 +27,8 @@ const PROTOCOL_VERSION = 'mcp-protocol-version';
  * which clients initialize again. A promise only for a session that is not open here, but may be recovered.
  */
 export function sessionOf(request: McpRequest, backends: Backends): McpSession | Promise<McpSession> {
-  const { headers, principal } = request;
-  const id = headerOf(headers, SESSION_ID);
+  const { headers, principal, sseSessionId } = request;
+  const id = sseSessionId ?? headerOf(headers, SESSION_ID);
   if (id === undefined || id === '') throw refused(400, 'Bad Request: Mcp-Session-Id header is required');
   const session = backends.session(id, principal);
   const recovered = session === undefined ? backends.recoverSession(id, principal) : undefined;
@@ -40,15 +41,27 @@ function checked(session: McpSession | undefined, request: McpRequest): McpSessi
     throw refused(404, 'Session not found', RPC.sessionNotFound);
   }
   // The header may be missing: the handshake named the revision.
-  const version = headerOf(request.headers, PROTOCOL_VERSION);
+  const version = sentVersionOf(request);
   if (version === undefined || isLegacyVersion(version)) return session;
   const supported = ACCEPTED_LEGACY_VERSIONS.join(', ');
   throw refused(400, `Bad Request: Unsupported protocol version (supported versions: ${supported})`);
 }
 
-/** The revision of a request: that of its header, as in the SDK's servers, otherwise that of its session. */
-export function revisionOf(request: McpRequest, session: McpSession): string {
-  return headerOf(request.headers, PROTOCOL_VERSION) ?? versionOf(session);
+function sentVersionOf({ headers, sseSessionId }: McpRequest): string | undefined {
+  return sseSessionId === undefined ? headerOf(headers, PROTOCOL_VERSION) : undefined;
+}
+
+/** The id of the last event of the stream that a GET resumes; undefined when it opens one. */
+export function lastEventIdOf({ headers, sseSessionId }: McpRequest): string | undefined {
+  return sseSessionId === undefined ? headerOf(headers, 'last-event-id') || undefined : undefined;
+}
+
+/**
+ * True when the client of a request polls: by the revision in its header, as in the SDK's servers, otherwise by that of its
+ * session. No client of HTTP+SSE does, whatever the revision of its session.
+ */
+export function mayPoll(request: McpRequest, session: McpSession): boolean {
+  return request.sseSessionId === undefined && canPoll(sentVersionOf(request) ?? versionOf(session));
 }
 
 /** Reads the profile of a client. Throws RpcFailure (400, -32602). */

@@ -142,7 +142,7 @@ export class LegacySse {
   /** A session that is open, or can be recovered. Throws, or rejects with, RpcFailure (404). */
   #sessionOf(id: string, request: McpRequest, backends: Backends): McpSession | Promise<McpSession> {
     if (id === '') throw unknownSession();
-    return sessionOf({ ...request, headers: { 'mcp-session-id': id } }, backends);
+    return sessionOf({ ...request, sseSessionId: id }, backends);
   }
 
   /** Resolves when the session continues on another stream. Rejects with RpcFailure (404) after RESUME_MS. */

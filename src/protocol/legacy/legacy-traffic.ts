@@ -25,7 +25,6 @@ import { invalidRequest, notificationMessage, type RpcFailure, refused, rpcFailu
 import { GetStream, type GetStreamDeps, isGetStreamKey } from './get-stream.ts';
 import { LegacyCall, type LegacyCallDeps } from './legacy-call.ts';
 import { LegacyQuestions } from './legacy-questions.ts';
-import { canPoll } from './legacy-request.ts';
 import { type EventBudget, LegacyStream, positionOf, type SessionStreamDeps } from './legacy-stream.ts';
 import { PostAnswer } from './post-answer.ts';
 
@@ -86,13 +85,13 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     this.#away = undefined;
   }
 
-  /** Makes the answer to one POST with these requests, in revision `version`. */
+  /** Makes the answer to one POST with these requests. `canPoll`: see legacy-request.ts. */
   answerFor(
     reply: ReplyWriter,
     requests: readonly { readonly id: JsonRpcId }[],
-    version: string,
+    canPoll: boolean,
   ): PostAnswer {
-    return new PostAnswer(reply, this.#openStream, requests, canPoll(version));
+    return new PostAnswer(reply, this.#openStream, requests, canPoll);
   }
 
   begin(id: JsonRpcId, post: PostAnswer, events$: Observable<SourcedEvent>, report: CallReport): void {

@@ -30,9 +30,6 @@ export const RESUME_MS = 5_000;
 /** Wait of a client before it opens a stream again, in ms. */
 const RETRY_MS = 1_000;
 
-/** Revision of the requests of a connection, whatever revision its session has: it excludes polling. */
-const SERVED_VERSION = '2024-11-05';
-
 interface SseConnectionDeps extends Pick<CommonOptions, 'onFault' | 'clock'> {
   readonly legacy: LegacyEndpoint;
   ended(): void;
@@ -132,7 +129,7 @@ export class SseConnection {
     const requests = this.#begin(parsed);
     const answers = this.#replyAs(reply, requests);
     try {
-      await this.#deps.legacy.post(parsed, this.#asOf(request, session), answers, backends);
+      await this.#deps.legacy.post(parsed, request, answers, backends);
     } catch (thrown) {
       const { id, errorCode } = rpcFailureOf(thrown);
       // Another node may take it, or the stream has ended.
@@ -171,7 +168,7 @@ export class SseConnection {
     }
     const requests = this.#begin(parsed);
     const answers = this.#replyAs(reply, requests);
-    const initializing = this.#deps.legacy.post(parsed, { ...request, headers: {} }, answers, backends);
+    const initializing = this.#deps.legacy.post(parsed, request, answers, backends);
     this.#stage = 'opening';
     reply.empty(202);
     Promise.resolve(initializing)
@@ -196,7 +193,7 @@ export class SseConnection {
     this.#noteSession();
     // Calls that end with the session are answered in the same turn.
     session.ended$.subscribe(() => setImmediate(() => this.close()));
-    const listening = this.#asOf({ ...this.#opened, method: 'GET' }, session);
+    const listening = { ...this.#opened, sseSessionId: session.id };
     try {
       await this.#deps.legacy.get(listening, this.#replyAs({ log: this.#log }), this.#backends);
     } catch (thrown) {
@@ -212,12 +209,6 @@ export class SseConnection {
 
   #noteSession(): void {
     if (this.#session !== undefined) this.#log.sessionId = this.#session.id;
-  }
-
-  #asOf(request: McpRequest, { id }: McpSession): McpRequest {
-    const accept = 'text/event-stream';
-    const headers = { accept, 'mcp-session-id': id, 'mcp-protocol-version': SERVED_VERSION };
-    return { ...request, headers };
   }
 
   #begin(parsed: unknown): readonly JsonRpcId[] {
