@@ -114,7 +114,7 @@ export class SessionRecovery {
         const successor = holders.successorOf?.(row.key);
         throw successor === undefined ? nodeDraining() : new NotHolder(successor);
       }
-      if (!steps.isOwn(value) || !(await this.#isRecoverable(id, row, () => steps.check(value)))) return;
+      if (!steps.isOwn(value) || !(await this.#checkOrDelete(id, row, () => steps.check(value)))) return;
       const generation = await this.#ownGeneration(row);
       if (generation !== undefined) {
         steps.make(value, generation);
@@ -137,8 +137,8 @@ export class SessionRecovery {
     return isWon ? claimed.generation : undefined;
   }
 
-  /** Deletes the row of a session that cannot be recovered. */
-  async #isRecoverable(id: string, row: StoredSession, check: () => Promise<void>): Promise<boolean> {
+  /** Deletes the row of a session that cannot be recovered. Resolves with whether it can. */
+  async #checkOrDelete(id: string, row: StoredSession, check: () => Promise<void>): Promise<boolean> {
     try {
       await check();
       return true;
