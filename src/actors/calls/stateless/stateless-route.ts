@@ -118,7 +118,7 @@ export class StatelessRoute implements CallRoute {
     if (ref === undefined) return NO_STEP;
     const choice = this.#conversationFor(ref);
     const isReady = isDedicated(choice)
-      ? isNetworked(ref.definition) && this.#isOpen(ref)
+      ? isNetworked(ref.definition) && this.#takeIfOpen(ref)
       : choice !== 'noTasks' && choice !== 'unknownMethod';
     return isReady ? this.#sendStep(ref, call, choice) : NO_STEP;
   }
@@ -191,8 +191,8 @@ export class StatelessRoute implements CallRoute {
     }
   }
 
-  /** Takes the conversation, and keeps the use only if the conversation is open already. Returns whether it is. */
-  #isOpen(ref: InstanceRef): boolean {
+  /** Takes a use of the conversation only if that is open already. True when it is. */
+  #takeIfOpen(ref: InstanceRef): boolean {
     try {
       if (this.#take(ref).conversation !== undefined) return true;
     } catch {
