@@ -46,7 +46,7 @@ import {
   boundTo,
   type ClientSessionEvent,
   endedBy,
-  outlivesNode,
+  isRecoverable,
   previousBinding,
   type SessionState,
 } from './session-state.ts';
@@ -244,7 +244,7 @@ export class ClientSession implements McpSession, SessionCore {
     return this.#calls?.size ?? 0;
   }
   get isRecoverable(): boolean {
-    return this.#row?.isStored === true && outlivesNode(this.value, this.group);
+    return this.#row?.isStored === true && isRecoverable(this.value, this.group);
   }
 
   /** Ends the actor, unless `messages$` has subscribers. These do not count as a use: their client may be gone. */
@@ -427,7 +427,7 @@ export class ClientSession implements McpSession, SessionCore {
     this.#dropActor();
     const { endReason: reason = 'closed' } = this.value;
     this.#waiting?.refuse(failure, () => sessionEnded(reason));
-    this.#row?.end(reason, this.#sessions.leavesRow(reason) && outlivesNode(this.value, this.group));
+    this.#row?.end(reason, this.#sessions.leavesRow(reason) && isRecoverable(this.value, this.group));
     // A client that initializes again would be refused: it gets the same error as callers without a session.
     this.#calls?.refuse(this.deps.isAccepting() ? sessionEnded(reason) : callCutOff('no'));
     this.#messages?.complete();

@@ -34,7 +34,7 @@ import { sessionEventOf } from './session-events.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { longestAway, SessionPlaces } from './session-places.ts';
 import { SessionRecovery } from './session-recovery.ts';
-import { newSession, outlivesNode } from './session-state.ts';
+import { isRecoverable, newSession } from './session-state.ts';
 import { StoredRow } from './stored-row.ts';
 
 interface ClientSessionsOptions extends SessionDeps {
@@ -192,7 +192,7 @@ export class ClientSessions implements AllSessions {
   async checkRecoverable(value: SessionValue): Promise<void> {
     const group = this.deps.fleet.group(value.template);
     await untilNotStarting(group.byId.get(value.binding?.instanceId ?? ''), this.deps.clock);
-    if (!outlivesNode(value, group)) throw sessionLost('its backend does not know it any more');
+    if (!isRecoverable(value, group)) throw sessionLost('its backend does not know it any more');
     this.#places.check(value);
   }
 

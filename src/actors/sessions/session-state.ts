@@ -102,7 +102,7 @@ export function hasOtherCandidates(group: TemplateGroup, than: InstanceRef): boo
  * session that shared a networked backend has lost nothing while that backend is registered; any other has to open a
  * new conversation, as if it moved.
  */
-export function outlivesNode(value: SessionValue, group: TemplateGroup): boolean {
+export function isRecoverable(value: SessionValue, group: TemplateGroup): boolean {
   const { binding } = value;
   const definition = group.byId.get(binding?.instanceId ?? '')?.definition;
   const isIntact = binding?.isShared === true && definition !== undefined && isNetworked(definition);

@@ -47,7 +47,10 @@ export function isAllowedFor({ templates }: AggregateSessionValue, owner: Owner)
 }
 
 /** False when a session with one of its templates made a call that is not safe to repeat, or may not move at all. */
-export function mayRecover({ unsafeIn = [] }: AggregateSessionValue, movesUnsafe: MovesUnsafe): boolean {
+export function isAggregateRecoverable(
+  { unsafeIn = [] }: AggregateSessionValue,
+  movesUnsafe: MovesUnsafe,
+): boolean {
   return unsafeIn.every(movesUnsafe);
 }
 
@@ -57,6 +60,6 @@ export function checkRecoverable(value: AggregateSessionValue, owner: Owner, mov
   if (endReason !== undefined) throw sessionEnded(endReason);
   if (greeted === undefined) throw sessionLost('it was never open');
   if (value.ownerId !== owner.id || !isAllowedFor(value, owner)) throw sessionEnded('rightsChanged');
-  if (!mayRecover(value, movesUnsafe)) throw sessionLost('a backend does not know it any more');
+  if (!isAggregateRecoverable(value, movesUnsafe)) throw sessionLost('a backend does not know it any more');
   return greeted;
 }

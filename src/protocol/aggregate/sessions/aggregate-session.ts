@@ -53,7 +53,12 @@ import { ownAnswer, rpcErrorAnswer } from '../../own-answers.ts';
 import type { ToTemplate } from '../extensions.ts';
 import { splitInstance, withAggregateInstance } from '../names.ts';
 import type { Selection } from '../selection.ts';
-import { isAllowedFor, type MovesUnsafe, mayRecover, viewIdOf } from './aggregate-session-value.ts';
+import {
+  isAggregateRecoverable,
+  isAllowedFor,
+  type MovesUnsafe,
+  viewIdOf,
+} from './aggregate-session-value.ts';
 import { SessionParts } from './session-parts.ts';
 import {
   afterAnswer,
@@ -179,7 +184,7 @@ export class AggregateSession implements McpSession {
   }
 
   get isRecoverable(): boolean {
-    return this.#row?.isStored === true && mayRecover(this.#value, this.#deps.movesUnsafe);
+    return this.#row?.isStored === true && isAggregateRecoverable(this.#value, this.#deps.movesUnsafe);
   }
 
   /** False while the session is held, and does not expire; there is no idle state. */
@@ -256,7 +261,7 @@ export class AggregateSession implements McpSession {
     if (this.#isOver) return;
     this.#change({ ...this.#value, endReason: reason });
     const { sessions, movesUnsafe } = this.#deps;
-    this.#row?.end(reason, sessions.leavesRow(reason) && mayRecover(this.#value, movesUnsafe));
+    this.#row?.end(reason, sessions.leavesRow(reason) && isAggregateRecoverable(this.#value, movesUnsafe));
     this.ended$.next(reason);
     this.ended$.complete();
     sessions.remove(this, reason);
