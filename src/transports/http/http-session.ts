@@ -12,10 +12,11 @@ import { eraHeaders } from '../era-metadata.ts';
 import { shakeHands } from '../handshake.ts';
 import type { OpenOptions } from '../open-options.ts';
 import type { RefusedEnding } from './answer-ending.ts';
+import { refusedStatus, sendUnawaited, UnawaitedMessages } from './background-requests.ts';
 import { CookieJar } from './cookie-jar.ts';
 import type { HttpAnswer } from './http-answer.ts';
 import type { Headers, HttpEndpoint } from './http-endpoint.ts';
-import { HttpHandshake, refusedStatus, sendUnawaited, UnawaitedMessages } from './http-handshake.ts';
+import { HttpHandshake } from './http-handshake.ts';
 
 /** The longest wait for the first `server/discover`, at most a quarter of the handshake's time. Source: ADR 33. */
 const DISCOVER_TIMEOUT_MS = 3_000;

@@ -13,11 +13,11 @@ import { CANCELLED, INITIALIZED } from '../../domain/mcp/mcp.ts';
 import { cutText } from '../../domain/text.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import type { AnswerEnding } from '../http/answer-ending.ts';
+import { UnawaitedMessages } from '../http/background-requests.ts';
 import { CookieJar } from '../http/cookie-jar.ts';
 import { answeredStatus, answerMissing, connectionClosed } from '../http/failures.ts';
 import { type AnswerSink, HttpAnswer } from '../http/http-answer.ts';
 import type { HttpEndpoint } from '../http/http-endpoint.ts';
-import { UnawaitedMessages } from '../http/http-handshake.ts';
 import { errorWithoutSecrets } from '../secrets.ts';
 import type { Closed } from '../transport.ts';
 
