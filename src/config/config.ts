@@ -8,7 +8,7 @@ import { ConfigError, ConfigErrors } from './config-error.ts';
 import { undefinedRoles } from './role-settings.ts';
 import { readAll, type Setting, type ValuesOf } from './setting-types.ts';
 import { ALL_SETTINGS, SETTINGS } from './settings.ts';
-import { type Found, type Prefix, Sources, type SourcesInput, unknownVariables } from './sources.ts';
+import { type Found, type Prefix, Sources, type SourcesOptions, unknownVariables } from './sources.ts';
 
 type ReadSettings = Omit<typeof SETTINGS, 'host' | 'port'>;
 
@@ -65,7 +65,7 @@ const MAX_QUOTE_LENGTH = 60;
  * gateway.yaml over the default. Throws ConfigError (one line per setting, exit code 2) for invalid values:
  * wrong type, out of bounds, or an unknown key.
  */
-export function loadConfig(input: SourcesInput): Config {
+export function loadConfig(input: SourcesOptions): Config {
   const errors = new ConfigErrors();
   const keys = ALL_SETTINGS.map(({ key }) => key);
   const sources = new Sources(input, keys, errors);

@@ -14,7 +14,7 @@ import { readYaml } from './yaml.ts';
 /** Values of the command line by flag name without dashes; a flag without value is `true`, `--no-x` is `x: false`. */
 export type Flags = Readonly<Record<string, string | boolean | undefined>>;
 
-export interface SourcesInput {
+export interface SourcesOptions {
   readonly flags?: Flags;
   /** The environment. An empty variable counts as not set. */
   readonly env?: Variables;
@@ -54,14 +54,14 @@ export type Prefix = typeof OWN_PREFIX | typeof SHARED_PREFIX;
 export class Sources {
   /** Absolute paths of the files read so far. */
   readonly files: string[] = [];
-  readonly #input: SourcesInput;
+  readonly #input: SourcesOptions;
   readonly #file: { readonly name: string; readonly values: ReadonlyMap<string, FileValue> } | undefined;
 
   /**
    * Reads the configuration file (`flags.config`, else `gateway.yaml` in `cwd` when it exists). `errors` gets the error of a file
    * that cannot be read, and of each unknown key in it.
    */
-  constructor(input: SourcesInput, keys: readonly string[], errors: ConfigErrors) {
+  constructor(input: SourcesOptions, keys: readonly string[], errors: ConfigErrors) {
     this.#input = input;
     this.#file = errors.attempt(() => this.#openFile(keys, errors), undefined);
   }

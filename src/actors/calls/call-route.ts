@@ -110,7 +110,7 @@ export interface CallDeps extends Timing {
 }
 
 /** The fixed input of one call, besides its request. */
-export interface CallInput {
+export interface CallOptions {
   readonly group: TemplateGroup;
   readonly route: CallRoute;
   /**

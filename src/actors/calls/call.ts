@@ -23,7 +23,7 @@ import type { AttemptEnding, AttemptRef, CallEvents, StartedCall } from './call-
 import type {
   AttemptPlan,
   CallDeps,
-  CallInput,
+  CallOptions,
   RunningCall,
   SendStep,
   Step,
@@ -38,7 +38,7 @@ import { WantedTool } from './wanted-tool.ts';
 export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   readonly #deps: CallDeps;
   readonly #request: ExchangeRequest;
-  readonly #input: CallInput;
+  readonly #input: CallOptions;
   readonly #events: CallEvents;
   readonly #subscriber: Subscriber<SourcedEvent>;
   readonly deadline: Deadline;
@@ -64,7 +64,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     deps: CallDeps,
     shortCallTimer: SharedTimer,
     { number, request }: StartedCall,
-    input: CallInput,
+    input: CallOptions,
     events: CallEvents,
     subscriber: Subscriber<SourcedEvent>,
   ) {

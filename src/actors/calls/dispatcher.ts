@@ -21,7 +21,7 @@ import { BalancedRoute } from './balanced-route.ts';
 import { BoundRoute } from './bound-route.ts';
 import { Call } from './call.ts';
 import { CallEvents } from './call-events.ts';
-import type { CallDeps, CallInput } from './call-route.ts';
+import type { CallDeps, CallOptions } from './call-route.ts';
 import { OWN_TIMER_AFTER_MS } from './deadline.ts';
 
 const LIST_TOOLS = 'tools/list';
@@ -68,7 +68,7 @@ export class Dispatcher {
   }
 
   /** Makes a call on any route. `inputOf` throws when no instance can ever take the call. */
-  carry(template: string, request: ExchangeRequest, inputOf: () => CallInput): Observable<SourcedEvent> {
+  carry(template: string, request: ExchangeRequest, inputOf: () => CallOptions): Observable<SourcedEvent> {
     const events$ = this.#carry(template, request, inputOf);
     return request.method === LIST_TOOLS ? this.#asListed(template, events$) : events$;
   }
@@ -99,7 +99,7 @@ export class Dispatcher {
     return trusted;
   }
 
-  #carry(template: string, request: ExchangeRequest, inputOf: () => CallInput): Observable<SourcedEvent> {
+  #carry(template: string, request: ExchangeRequest, inputOf: () => CallOptions): Observable<SourcedEvent> {
     return new Observable((subscriber) => {
       const { emit, budget, isAccepting, clock } = this.#deps;
       this.#calls += 1;
@@ -112,7 +112,7 @@ export class Dispatcher {
         report.tool = toolOf(request) ?? report.tool;
       }
       events.started();
-      let input: CallInput;
+      let input: CallOptions;
       try {
         if (!isAccepting()) throw shuttingDown();
         checkTool(template, request);

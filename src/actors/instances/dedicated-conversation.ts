@@ -57,7 +57,7 @@ export function sharedBy(extensions: JsonObject) {
   } satisfies Partial<ConversationRequest>;
 }
 
-interface ConversationInput {
+interface DedicatedConversationOptions {
   readonly request: ConversationRequest;
   /** Equal for conversations that the same uses may use; undefined when no other use may use it. */
   readonly key: string | undefined;
@@ -119,7 +119,7 @@ export class DedicatedConversation implements CallConversation, Pick<Observer<Cl
   #level: string | undefined;
   #settingLevel: Promise<void> | undefined;
 
-  constructor(deps: Timing, { request, key, open, listener }: ConversationInput) {
+  constructor(deps: Timing, { request, key, open, listener }: DedicatedConversationOptions) {
     const { ownerId, sharing = 'oneUse', session, idleMs = 0, carrierOf } = request;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = ownerId;
@@ -264,7 +264,7 @@ export class DedicatedConversation implements CallConversation, Pick<Observer<Cl
     if (this.isIdle && (this.#stage !== 'serving' || this.#idleMs === 0)) void this.close();
   }
 
-  async #open(open: ConversationInput['open'], carrierOf: ConversationRequest['carrierOf']) {
+  async #open(open: DedicatedConversationOptions['open'], carrierOf: ConversationRequest['carrierOf']) {
     const { signal } = this.#ending;
     let conversation: Conversation | undefined;
     try {

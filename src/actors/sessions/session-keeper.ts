@@ -31,7 +31,7 @@ const LAST_MS = 2_000;
 /** Time from the start of a life to the first deletion of old rows, in ms: the start itself is busy enough. */
 const FIRST_TRIM_MS = 10_000;
 
-interface KeeperOptions {
+interface SessionKeeperOptions {
   readonly store: SessionStore;
   readonly node: string;
   readonly life: string;
@@ -94,7 +94,7 @@ export class SessionKeeper implements RowWriter {
   readonly #waits = new Set<(isWritten: boolean) => void>();
   #isClosed = false;
 
-  constructor(options: KeeperOptions) {
+  constructor(options: SessionKeeperOptions) {
     const { store, node, life, clock, idleMs, maxSessions, holders = {} } = options;
     this.store = store;
     this.holders = holders;

@@ -44,7 +44,7 @@ import {
 import type { EqualToolLists } from './equal-tool-lists.ts';
 import type { StatelessConversations } from './stateless-conversations.ts';
 
-interface StatelessRouteInput {
+interface StatelessRouteOptions {
   readonly deps: { readonly clock: Clock; readonly statelessConversations: StatelessConversations };
   readonly equalToolLists: EqualToolLists;
   readonly client: Client;
@@ -56,7 +56,7 @@ interface StatelessRouteInput {
 
 /** The route of one call without a session. */
 export class StatelessRoute implements CallRoute {
-  readonly #input: StatelessRouteInput;
+  readonly #input: StatelessRouteOptions;
   readonly #logLevel: string | undefined;
   readonly #viaTransport: BalancedRoute | BoundRoute;
   /** The route to the instance where a conversation was opened for this call, or is to be reopened; undefined otherwise. */
@@ -64,7 +64,7 @@ export class StatelessRoute implements CallRoute {
   /** The plan whose attempt is not made yet; it has taken a use. */
   #taken: DedicatedPlan | undefined;
 
-  constructor(input: StatelessRouteInput) {
+  constructor(input: StatelessRouteOptions) {
     const { group, request, bound } = input;
     this.#input = input;
     this.#logLevel = logLevelOf(request);

@@ -94,7 +94,7 @@ export interface AggregateSessionDeps extends Timing {
   readonly listChanges$: Observable<ListChange>;
 }
 
-interface AggregateSessionInput {
+interface AggregateSessionOptions {
   readonly value: AggregateSessionValue;
   /** The owner of the value, for which `isAllowedFor` is true. */
   readonly owner: Owner;
@@ -126,7 +126,7 @@ export class AggregateSession implements McpSession {
   /** True once its client has listened. The first time sessions are opened at once: the session may have been read again. */
   #hasListened = false;
 
-  constructor(session: AggregateSessionInput, deps: AggregateSessionDeps) {
+  constructor(session: AggregateSessionOptions, deps: AggregateSessionDeps) {
     const { value, owner, handshake, id = deps.sessions.newId() } = session;
     this.#value = value;
     this.#owner = owner;
