@@ -189,6 +189,9 @@ test('replaces the entry of the same name in a YAML list, or appends it, also to
     await write('continue', '--http', '--write', '--yes');
     assert.is(parseYaml(read(path)).mcpServers.at(-1).url, entry.url, empty);
   }
+  put('.continue/mcpServers/stagedoor.yaml', 'mcpServers:\n  - name: weather\n  - name: other\n');
+  await write('continue', '--remove', '--yes');
+  assert.equal(parseYaml(read(path)), { mcpServers: [{ name: 'other' }] });
   put('.config/goose/config.yaml', 'extensions: { weather: 1 }\n');
   await write('goose', '--http', '--write', '--yes');
   assert.is(parseYaml(read(home('.config/goose/config.yaml'))).extensions.weather.uri, entry.url);
@@ -231,6 +234,8 @@ const PLACES = {
   codex: '.codex/config.toml',
 };
 const REPEATED_ENTRY = '{"mcpServers": {"weather": {}, "other": {}, "weather": {}}}';
+const USED_ELSEWHERE = 'extensions:\n  weather: &a {cmd: x}\n  other: *a\n';
+const USED_IN_PART = 'extensions:\n  weather:\n    uri: x\n    headers: &a {B: c}\n  other:\n    env: *a\n';
 const OWN_TABLE = '[mcp_servers.weather]\nurl = "x"\n';
 for (const [what, kind, text, reason] of [
   ['broken JSON', 'cursor', '{ "mcpServers": {', /is not JSON: .* in line 1/],
@@ -245,6 +250,8 @@ for (const [what, kind, text, reason] of [
   ['JSON of 100,000 levels', 'cursor', '['.repeat(100_000), /is nested too deeply/],
   ['broken YAML', 'goose', 'a: [', /is not YAML/],
   ['YAML that contains itself', 'goose', 'a: &a [*a]\n', /is not YAML/],
+  ['an entry of YAML that another one shares', 'goose', USED_ELSEWHERE, /by an anchor: change it by hand/],
+  ['an entry of YAML of which another one shares a part', 'goose', USED_IN_PART, /by an anchor/],
   ['a YAML document that is not a map', 'goose', 'hello\n', /has no map at its top/],
   ['an unresolved YAML alias', 'goose', 'a: *b\n', /is not YAML: Unresolved alias .*b/],
   ['a table of TOML that a person wrote', 'codex', OWN_TABLE, /change it by hand/],

@@ -183,8 +183,22 @@ function editedYaml(text: string, { file, template, target }: ConfigEdit): strin
       for (const name of OWN_MEMBERS) if (!(name in entry)) document.deleteIn([...path, name]);
     merge(path, entry);
   } else if (document.hasIn(path)) document.deleteIn(path);
-  const isSame = JSON.stringify(document.toJS()) === before;
-  return isSame ? text : document.toString({ lineWidth: 0 });
+  const after = jsonNow();
+  if (after === before) return text;
+  const pathNow = target === undefined ? [...file.section, NOWHERE] : path;
+  // What an anchor in the entry names is elsewhere, too.
+  if (after === undefined || othersIn(after, pathNow) !== othersIn(before, path))
+    throw new CommandFailure('shares parts of this entry with others by an anchor: change it by hand');
+  return document.toString({ lineWidth: 0 });
+
+  /** Undefined when an alias names what is no longer there. */
+  function jsonNow(): string | undefined {
+    try {
+      return JSON.stringify(document.toJS());
+    } catch {
+      return undefined;
+    }
+  }
 
   /** Sets members one by one, so that the others stay. */
   function merge(at: readonly (string | number)[], value: unknown): void {
@@ -192,6 +206,25 @@ function editedYaml(text: string, { file, template, target }: ConfigEdit): strin
       for (const [name, each] of Object.entries(value)) merge([...at, name], each);
     else document.setIn(at, document.createNode(value));
   }
+}
+
+/** An index that no list has. */
+const NOWHERE = -1;
+
+/** The JSON without what is at the path, and without what is empty then. */
+function othersIn(json: string, path: readonly (string | number)[]): string | undefined {
+  return JSON.stringify(without(JSON.parse(json), path));
+}
+
+function without(value: unknown, [name, ...rest]: readonly (string | number)[]): unknown {
+  if (name === undefined || value === null) return undefined;
+  if (Array.isArray(value)) {
+    const others = value.filter((_, index) => index !== name);
+    return others.length === 0 ? undefined : others;
+  }
+  if (!isJsonObject(value)) return value;
+  const others = { ...value, [name]: without(value[name], rest) };
+  return Object.values(others).every((each) => each === undefined) ? undefined : others;
 }
 
 // --- TOML: a marked block at the end of the file. The text before it is neither parsed nor changed. --------
