@@ -127,7 +127,7 @@ export class Registry {
     );
     const steps = this.#active.apply({ templates, instances, definitions });
     await this.#deps.scheduler.each(steps, visit, (hasStarted) => (hasStarted ? START_TASKS : 1));
-    this.views.apply(views);
+    await this.views.apply(views);
     this.#revision = revision;
   }
 

@@ -59,7 +59,7 @@ export class RoundsHarness {
       budget,
       emit,
       views: new ViewRegistry(
-        { store, clock: simulatedClock, emit, fleet },
+        { store, clock: simulatedClock, scheduler, emit, fleet },
         {
           change: (work) => work(),
           reload: async () => {},

@@ -1,6 +1,7 @@
 // The store on SQLite. The servers: spec/system/databases.
 
 import * as assert from 'uvu/assert';
+import { NO_NAMES } from '../../../src/domain/views/view.ts';
 import { createCipher } from '../../../src/persistence/cipher.ts';
 import { migrationStatus, openStore } from '../../../src/persistence/open.ts';
 import { smallKey } from '../../conformance/accounts.ts';
@@ -8,6 +9,7 @@ import { definition } from '../../helpers/backends/profiles.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { errorOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
+import { turnsOf } from '../../helpers/time/turns.ts';
 import { cipher, everyConformance } from '../every-conformance.ts';
 import { openInProcesses } from './open-in-processes.ts';
 import { rekeyBehaviour } from './rekey-behaviour.ts';
@@ -27,6 +29,7 @@ rekeyBehaviour((name, body) =>
   }),
 );
 
+const AT = '2026-06-01T00:00:00.123Z';
 const secret = definition('i', {
   ...{ template: 'demo', transport: 'stdio', command: 'run' },
   ...{ env: { TOKEN: 'planted-secret' }, headers: { Authorization: 'planted-secret' } },
@@ -59,6 +62,22 @@ inFile('reads thousands of accounts in several turns of the event loop', async (
   assert.equal(await store.accounts.findApiKeys(), keys.toReversed());
   isRead = true;
   assert.ok(turns >= 2, `${turns} turns`);
+  await store.close();
+});
+
+inFile('reads hundreds of views in several turns of the event loop', async () => {
+  const store = await openStore('sqlite:///views.db', { cwd: folder(), migrations: 'apply' });
+  for (let n = 0; n < 250; n += 1) {
+    const view = {
+      definition: { id: `v${n}`, from: [] },
+      names: NO_NAMES,
+      source: 'api',
+      updatedAt: AT,
+    } as const;
+    await store.views.save(view, null);
+  }
+  const turns = await turnsOf(() => store.views.list());
+  assert.ok(turns >= 10, `${turns} turns`);
   await store.close();
 });
 

@@ -1,17 +1,19 @@
-// What bounds the views of a registry, and what another node changes while one is deleted.
+// What bounds the views of a registry, what another node changes while one is deleted, and how many are put in force.
 
 import * as assert from 'uvu/assert';
 import { hasCode } from '../../../src/domain/errors/errors.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { NO_NAMES, type ViewDefinition } from '../../../src/domain/views/view.ts';
+import { NO_NAMES, type StoredView, type ViewDefinition } from '../../../src/domain/views/view.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { etagOf, type ViewCondition, ViewRegistry } from '../../../src/registry/kinds/view-registry.ts';
 import { suite } from '../../helpers/suite.ts';
+import { turnsOf, untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('view registry');
 
 function setUp(store = new MemoryStore()): ViewRegistry {
-  const deps = { store, clock: systemClock, emit: () => {}, fleet: { has: () => false } };
+  const timing = { clock: systemClock, scheduler: untimedScheduler() };
+  const deps = { store, ...timing, emit: () => {}, fleet: { has: () => false } };
   const reload = async () => views.apply(await store.views.list());
   const views: ViewRegistry = new ViewRegistry(deps, {
     change: (work) => work(),
@@ -83,6 +85,23 @@ test('a view that another node changes during its deletion is judged again, as i
   assert.match(String(await deletion('')), /may not delete this one/);
   assert.equal(judged, ['first', 'second', 'second', '']);
   assert.is((await store.views.list()).length, 1);
+});
+
+test('1,000 views of another node are compared and put in force in several turns', async () => {
+  const views = setUp();
+  const stored = Array.from({ length: 1_000 }, (_, n): StoredView => {
+    return {
+      definition: { id: `v${n}`, from: [{ template: 't' }] },
+      names: NO_NAMES,
+      source: 'api',
+      updatedAt: '',
+    };
+  });
+  for (const reading of ['new', 'the same']) {
+    const turns = await turnsOf(() => views.apply(structuredClone(stored)));
+    assert.ok(turns >= 30, `${reading}: ${turns} turns`);
+  }
+  assert.is(views.list().length, 1_000);
 });
 
 test.run();

@@ -4,19 +4,22 @@
 import { isDeepStrictEqual } from 'node:util';
 import { changedTemplate, type TemplateSettings } from '../../balancing/template-settings.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
+import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { StoredView } from '../../domain/views/view.ts';
 import { type DefinitionStore, type TemplateStore, VIEWS, type ViewStore } from '../store.ts';
 import { readRow } from '../store-errors.ts';
 import { columnsOf, fromDocument, recordOf, toDocument } from './entities.ts';
 import type { OrmOperations } from './orm-operations.ts';
+import { TableRows } from './table-rows.ts';
 
 export function ormTemplates(operations: OrmOperations): TemplateStore {
   return {
-    list: () =>
-      operations.run(async (em, { templates }) => {
-        const rows = await em.createQueryBuilder(templates).orderBy({ position: 'asc' }).execute('all');
-        return rows.map((row) => readRow('templates', row.name, () => recordOf<TemplateSettings>(row)));
-      }),
+    list: async () => {
+      const rows = await operations.run((em, { templates }) =>
+        new TableRows(em, templates, operations).find({}, 'position'),
+      );
+      return eachRead(rows, (row) => readRow('templates', row.name, () => recordOf<TemplateSettings>(row)));
+    },
     save: (change) =>
       operations.change(async (em, { templates }, position) => {
         const { name } = change;
@@ -37,15 +40,16 @@ export function ormTemplates(operations: OrmOperations): TemplateStore {
 
 export function ormDefinitions(operations: OrmOperations): DefinitionStore {
   return {
-    list: () =>
-      operations.run(async (em, { definitions }) => {
-        const rows = await em.createQueryBuilder(definitions).orderBy({ position: 'asc' }).execute('all');
-        return rows.map(({ id, value }) => ({
-          id,
-          // Written by `save`.
-          value: readRow('definitions', id, () => fromDocument(value) as JsonObject),
-        }));
-      }),
+    list: async () => {
+      const rows = await operations.run((em, { definitions }) =>
+        new TableRows(em, definitions, operations).find({}, 'position'),
+      );
+      return eachRead(rows, ({ id, value }) => ({
+        id,
+        // Written by `save`.
+        value: readRow('definitions', id, () => fromDocument(value) as JsonObject),
+      }));
+    },
     save: ({ id, value }) =>
       operations.change(async (em, { definitions }, position) => {
         const columns = { value: toDocument(value) };
@@ -60,11 +64,12 @@ export function ormDefinitions(operations: OrmOperations): DefinitionStore {
 
 export function ormViews(operations: OrmOperations): ViewStore {
   return {
-    list: () =>
-      operations.run(async (em, { views }) => {
-        const rows = await em.createQueryBuilder(views).orderBy({ position: 'asc' }).execute('all');
-        return rows.map(viewOf);
-      }),
+    list: async () => {
+      const rows = await operations.run((em, { views }) =>
+        new TableRows(em, views, operations).find({}, 'position'),
+      );
+      return eachRead(rows, viewOf);
+    },
     save: (view, before) =>
       operations.changeIf(async (em, { views, tombstones }, position) => {
         const { id } = view.definition;
@@ -86,6 +91,13 @@ export function ormViews(operations: OrmOperations): ViewStore {
         return true;
       }),
   };
+}
+
+/** Reads rows, some of which may take milliseconds, in several turns of the event loop. */
+async function eachRead<Row, T>(rows: readonly Row[], read: (row: Row) => T): Promise<T[]> {
+  const all: T[] = [];
+  await new TaskScheduler().each(rows, (row) => all.push(read(row)));
+  return all;
 }
 
 type Row = Parameters<typeof recordOf<StoredView & { readonly id: string }>>[0];

@@ -13,7 +13,7 @@ import {
 } from '../../domain/errors/registry-errors.ts';
 import type { GatewayEvent, ViewChange } from '../../domain/events/events.ts';
 import { keptBytes } from '../../domain/memory/held-bytes.ts';
-import type { Clock } from '../../domain/time/clock.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { NameTargets, StoredView, ViewDefinition } from '../../domain/views/view.ts';
 import type { ViewStore } from '../../persistence/store.ts';
 import { type RegistrySteps, restOfChange } from '../change-queue.ts';
@@ -27,9 +27,8 @@ export const MAX_VIEW_BYTES = 64 * 1024 * 1024;
 /** Attempts to store a view that other nodes change meanwhile. */
 const ATTEMPTS = 5;
 
-export interface ViewRegistryDeps {
+export interface ViewRegistryDeps extends Timing {
   readonly store: { readonly views: ViewStore };
-  readonly clock: Clock;
   readonly emit: (event: GatewayEvent) => void;
   readonly fleet: { has(template: string): boolean };
   /** The approved tools of pinned views. Default: none is pinned. */
@@ -151,14 +150,14 @@ export class ViewRegistry {
     return true;
   }
 
-  /** Puts stored views in force. */
-  apply(stored: readonly StoredView[]): void {
+  /** Puts stored views in force, in several turns of the event loop. No other change may come between these. */
+  async apply(stored: readonly StoredView[]): Promise<void> {
     const ids = new Set(stored.map(({ definition }) => definition.id));
     for (const id of [...this.#views.keys()]) if (!ids.has(id)) this.#remove(id);
-    for (const view of stored) {
+    await this.#deps.scheduler.each(stored, (view) => {
       const before = this.#views.get(view.definition.id);
       if (!isDeepStrictEqual(before, view)) this.#set(view);
-    }
+    });
   }
 
   /** Tries again when another node changed the view meanwhile; `work` resolves with undefined then. */
