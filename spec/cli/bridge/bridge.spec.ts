@@ -50,6 +50,35 @@ test('opens the stream of the server again after the gateway was away or busy fo
   }
 });
 
+test('opens the session of a client that only listens once that is possible, however often it failed before', async () => {
+  let session = 'a';
+  let refusals = 0;
+  const { bridge, lines } = await open(async (request, response) => {
+    const body = (await request.toArray()).join('');
+    const { 'mcp-session-id': named = session } = request.headers;
+    const isOpening = body.includes('"initialize"');
+    if (isOpening && session === 'b') refusals += 1;
+    if (isOpening && session === 'b' && refusals < 4) return response.writeHead(503).end();
+    if (named !== session) return response.writeHead(404).end();
+    response.writeHead(200, {
+      'mcp-session-id': session,
+      'content-type': request.method === 'GET' ? 'text/event-stream' : 'application/json',
+    });
+    if (request.method !== 'GET') return response.end(isOpening ? INITIALIZED : '');
+    if (session === 'b') return response.write(`data: ${CHANGED}\n\n`);
+    session = 'b'; // the gateway is started again
+    return response.end('id: 1\ndata:\n\n');
+  }, 10);
+  try {
+    bridge.receive(JSON.stringify(initialize()));
+    bridge.receive('{"jsonrpc":"2.0","method":"notifications/initialized"}');
+    assert.ok(await eventually(async () => lines.includes(CHANGED), Boolean));
+    assert.is(refusals, 4);
+  } finally {
+    await bridge.close({ isImmediate: true });
+  }
+});
+
 test('answers a request with an error, and passes nothing on, when the address is not a gateway', async () => {
   const { bridge, lines } = await open((_, response) => {
     response.writeHead(200, { 'content-type': 'text/html' }).end('<html>\n<p>Welcome</p>');

@@ -306,7 +306,11 @@ export class Bridge {
       if (response?.status === 404 && session?.id !== undefined) {
         await beginningOf(response);
         if (!hasBegun) await delay(refusedMs, undefined, { signal });
-        return this.#reopen(session); // which opens this stream again
+        lastEventId = '';
+        // It opens another stream, which ends this one. If it fails, it is tried again: the client may only listen.
+        await this.#reopen(session).catch((error: unknown) => this.#report(error));
+        await delay(refusedMs, undefined, { signal });
+        continue;
       }
       if (response?.ok === false) await beginningOf(response);
       if (response?.status === 405) return; // the server sends no other messages
