@@ -7,13 +7,13 @@ import { type Approval, withDigests } from '../../domain/views/approval.ts';
 import type { ApprovalStore } from '../store.ts';
 import { type ApprovalTableRow, fromDocument, toDocument } from './entities.ts';
 import type { OrmOperations } from './orm-operations.ts';
+import { TableRows } from './table-rows.ts';
 
 export function ormApprovals(operations: OrmOperations): ApprovalStore {
   return {
     list: async () => {
-      // Not entities, which take ten times as long.
-      const rows: ApprovalTableRow[] = await operations.run((em, { approvals }) =>
-        em.createQueryBuilder(approvals).select(['scope', 'tool', 'digests']).execute('all'),
+      const rows = await operations.run((em, { approvals }) =>
+        new TableRows(em, approvals, operations).all(['scope', 'tool', 'digests'], 'key'),
       );
       const listed: Approval[] = [];
       await eachInGroups(rows, ({ scope, tool, digests }) =>

@@ -18,13 +18,14 @@ import {
 } from './entities.ts';
 import type { OrmOperations } from './orm-operations.ts';
 import { purposeOfInstance, SECRET_FIELDS, type SecretField } from './sealed.ts';
+import { TableRows } from './table-rows.ts';
 
 /** The InstanceStore of a database. Without a cipher it refuses instances with secrets. */
 export function ormInstances(operations: OrmOperations, cipher: Cipher | undefined): InstanceStore {
   return {
     list: async () => {
       const rows = await operations.run((em, { instances }) =>
-        em.createQueryBuilder(instances).orderBy({ position: 'asc' }).execute('all'),
+        new TableRows(em, instances, operations).find({}, 'position'),
       );
       const definitions: InstanceDefinition[] = [];
       await eachInGroups(rows, (row) => definitions.push(instanceOf(row, secretsOf(row, cipher))));
