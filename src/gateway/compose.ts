@@ -242,21 +242,35 @@ function composeClients(base: Base, instances: Instances, readiness: Readiness) 
   const { fleet, registry, approvals, backendAccounts } = instances;
   const { others = {} } = options;
   const tracing = new Tracing();
-  const calls = {
+  const budget = new RetryBudget(clock.now);
+  const isAccepting = () => readiness.phase === 'running';
+  const { aggregate, callLimiter, changedCallers$, maxCallMs, stateKeys, onFault, random } = options;
+  const dispatcher = new Dispatcher({
     clock,
     fleet,
     scheduler,
     emit,
+    budget,
+    isAccepting,
+    maxCallMs,
     trustOf: approvals.trustOf,
-    budget: new RetryBudget(clock.now),
-    isAccepting: () => readiness.phase === 'running',
     trace: () => tracing.spans?.embeddedTrace(),
-  };
-  const dispatcher = new Dispatcher({ ...calls, maxCallMs: options.maxCallMs });
+  });
   const keeper = composeKeeper(base);
   const clientSide = new ClientSide({
-    ...options,
-    ...calls,
+    aggregate,
+    callLimiter,
+    changedCallers$,
+    maxCallMs,
+    stateKeys,
+    onFault,
+    random,
+    clock,
+    scheduler,
+    fleet,
+    emit,
+    budget,
+    isAccepting,
     dispatcher,
     keeper,
     approvals,

@@ -71,7 +71,7 @@ export interface GatewayOptions {
   /** The settings with which programs are started. */
   readonly programs?: ProgramSettings;
   /** The longest call, in ms, whatever progress it reports, unless its timeout is longer. Default: 600 000. */
-  readonly maxCallMs?: number;
+  readonly maxCallMs?: number | undefined;
   /** Counts the calls that views limit, perhaps with those of other nodes. Default: this gateway counts alone. */
   readonly callLimiter?: CallLimiter | undefined;
   /** The longest wait for calls in flight when the gateway closes, in ms. Default: 25 000. */
@@ -91,7 +91,7 @@ export interface GatewayOptions {
    * Each at least 32 bytes. The first encrypts the state that MCP clients carry from one request to the next, all
    * decrypt it; nodes with the same keys decrypt each other's. Default: one, random.
    */
-  readonly stateKeys?: readonly [Buffer, ...Buffer[]];
+  readonly stateKeys?: readonly [Buffer, ...Buffer[]] | undefined;
   /**
    * Bytes of memory that this process may use, from which the bounds of unfinished answers, waiting messages and buffered
    * events follow. Default: the limit of the control group, or the memory of the machine.
@@ -108,7 +108,7 @@ export interface GatewayOptions {
    * Gets each internal error that ends a request of an MCP client; the client gets no details. Errors it throws are dropped.
    * Default: internal errors are not reported.
    */
-  readonly onFault?: (error: unknown) => void;
+  readonly onFault?: ((error: unknown) => void) | undefined;
   /**
    * The place where browsers reach the gateway, for accounts at backends that want OAuth. Default: such backends cannot be
    * registered.
@@ -129,7 +129,7 @@ export interface GatewayOptions {
    */
   readonly inspect?: ActorInspector;
   /** Randomness in [0, 1). Default: Math.random. */
-  readonly random?: () => number;
+  readonly random?: (() => number) | undefined;
   /** Times and waits. Default: those of this process. */
   readonly clock?: Clock;
 }
