@@ -291,7 +291,7 @@ function composeClients(base: Base, instances: Instances, readiness: Readiness) 
     useOnce: useOnceIn(store, clock),
   });
   events.on('gateway.draining').subscribe(() => clientSide.sessions.drain());
-  events.on('gateway.resumed').subscribe(() => clientSide.sessions.resume());
+  events.on('gateway.resumed').subscribe(() => clientSide.sessions.endDrain());
   events.on('gateway.closing').subscribe(() => backendAccounts?.close());
   return { tracing, dispatcher, keeper, clientSide };
 }

@@ -123,18 +123,18 @@ test('resources count as subscribed to again once the backend says so, not after
     const { resourceSubscriptions } = Object(exchange.request.params?.notifications);
     if (resourceSubscriptions === undefined) acknowledge(exchange);
   };
-  const resumed = mock.fn();
-  feed.add({ uris: new Set(['x:1']), deliver: () => undefined, resumed });
+  const missed = mock.fn();
+  feed.add({ uris: new Set(['x:1']), deliver: () => undefined, missed });
   await turn();
   for (let round = 0; round < 5; round += 1) {
     mock.timers.tick(5_000);
     backend.last.refuse(RPC.invalidParams);
     mock.timers.tick(LIMITS.restartLongestMs);
   }
-  assert.is(resumed.mock.callCount(), 0);
+  assert.is(missed.mock.callCount(), 0);
   for (const count of [1, 1]) {
     backend.last.notify(UPDATED, { uri: 'x:1' });
-    assert.is(resumed.mock.callCount(), count);
+    assert.is(missed.mock.callCount(), count);
   }
   await want('x:2');
   const [current, next] = backend.exchanges.slice(-2);
@@ -142,9 +142,9 @@ test('resources count as subscribed to again once the backend says so, not after
   mock.timers.tick(LIMITS.backgroundMs);
   await late;
   current?.notify(UPDATED, { uri: 'x:1' });
-  assert.is(resumed.mock.callCount(), 1, 'the one before does not know the new resource');
+  assert.is(missed.mock.callCount(), 1, 'the one before does not know the new resource');
   acknowledge(next);
-  assert.is(resumed.mock.callCount(), 2);
+  assert.is(missed.mock.callCount(), 2);
 });
 
 test('a refused resource keeps no client from the changes of lists', async () => {

@@ -131,7 +131,7 @@ export class Attempt implements AttemptRef, Observer<ExchangeEvent> {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
     this.#source?.unsubscribe();
-    this.#resume();
+    this.#endAwaitingClient();
     if (overdue !== undefined && this.#outcome === 'cancelled') {
       this.#outcome = 'failed';
       this.#error = overdue;
@@ -223,7 +223,7 @@ export class Attempt implements AttemptRef, Observer<ExchangeEvent> {
     this.#unanswered += 1;
     const passed = serverRequest(request, (reply) => {
       this.#unanswered -= 1;
-      if (this.#unanswered === 0) this.#resume();
+      if (this.#unanswered === 0) this.#endAwaitingClient();
       request.answer(reply);
     });
     this.#pass(passed);
@@ -239,7 +239,7 @@ export class Attempt implements AttemptRef, Observer<ExchangeEvent> {
     return true;
   }
 
-  #resume(): void {
+  #endAwaitingClient(): void {
     if (!this.isAwaitingClient) return;
     this.isAwaitingClient = false;
     this.ref.calls.endAwaitingClient(this.#ownerId);

@@ -86,7 +86,7 @@ export class Binding {
     if (this.feed !== undefined) return this.feed.add(listener);
     this.#listener = listener;
     const received = this.#buffer === undefined ? this.#receive() : undefined;
-    const resumed = this.conversation?.resumed$?.subscribe(() => listener.resumed?.());
+    const resumed = this.conversation?.resumed$?.subscribe(() => listener.missed?.());
     for (const message of this.#buffer?.takeAll() ?? []) listener.deliver(message);
     return () => {
       received?.unsubscribe();

@@ -258,7 +258,7 @@ export const clientSessionMachine = setup({
       const reason = event.type === 'end' ? event.reason : 'instanceGone';
       return { value: endedBy(value, reason) };
     }),
-    resume: emit(({ context: { binding, failure } }) => {
+    serve: emit(({ context: { binding, failure } }) => {
       if (binding === undefined) throw new Error('a session without a binding serves nothing');
       return { type: 'serving', binding, failure };
     }),
@@ -311,10 +311,10 @@ export const clientSessionMachine = setup({
       after: { longest: 'unbound' },
     },
     serving: {
-      entry: ['resume', 'forgetFailure'],
+      entry: ['serve', 'forgetFailure'],
       on: {
         requested: [
-          { guard: 'isServed', actions: ['resume', 'forgetFailure'] },
+          { guard: 'isServed', actions: ['serve', 'forgetFailure'] },
           { guard: 'mustAwaitRequest', target: 'unbound' },
           ...LOST,
         ],

@@ -390,7 +390,7 @@ export class ClientSession implements McpSession, SessionCore {
 
   #follow(emission: ClientSessionEmission): void {
     if (emission.type === 'bound') this.#bound(emission.from);
-    else if (emission.type === 'serving') this.#waiting?.resume(emission.binding, emission.failure);
+    else if (emission.type === 'serving') this.#waiting?.serve(emission.binding, emission.failure);
     else if (emission.type === 'ended') this.#end(emission.isLost, emission.failure);
     else this.#waiting?.refuse(emission.failure, () => this.#refusal(emission.why));
   }

@@ -265,7 +265,7 @@ export class ClientSessions implements AllSessions {
     });
   }
 
-  resume(): void {
+  endDrain(): void {
     this.#drain?.close();
     this.#drain = undefined;
   }
@@ -280,7 +280,7 @@ export class ClientSessions implements AllSessions {
    */
   async closeAll(graceMs: number): Promise<void> {
     this.isClosing = true;
-    this.resume();
+    this.endDrain();
     this.#idling.stop();
     if (this.size > 0) await this.#endAllWithin(graceMs);
     await Promise.all(this.#closings);

@@ -63,12 +63,12 @@ export class SessionMessages {
     this.#listenAt(binding);
     if (!this.areObserved || this.#session.value.uris.length === 0) return;
     void Promise.allSettled([binding.untilSubscribed, ...answers]).then(
-      () => binding === this.#session.binding && this.#resumed(),
+      () => binding === this.#session.binding && this.#sendMissed(),
     );
   }
 
   /** Sends one update of each subscribed resource. A further interruption starts this again from the beginning. */
-  #resumed(): void {
+  #sendMissed(): void {
     const session = this.#session;
     this.#missed?.unsubscribe();
     this.#missed = inTasks(session.value.uris, session.deps.scheduler).subscribe(
@@ -95,7 +95,7 @@ export class SessionMessages {
       get uris() {
         return session.uris;
       },
-      resumed: () => this.#resumed(),
+      missed: () => this.#sendMissed(),
       deliver: (message) =>
         feed === undefined || message.kind === 'request' ? deliver(message) : notify(message),
     };

@@ -55,7 +55,7 @@ export class WaitingRequests {
    * Continues all waiting requests. `failure`: of the opening of a dedicated conversation, for those that need one.
    * In a microtask, so that no call runs inside the actor's mailbox, and what it reports takes effect at once.
    */
-  resume(binding: Binding, failure: GatewayError | undefined): void {
+  serve(binding: Binding, failure: GatewayError | undefined): void {
     const requests = this.#takeAll();
     if (requests.length === 0) return;
     queueMicrotask(() => {

@@ -48,7 +48,7 @@ interface BackendSubscriptionOptions {
   /** Gets messages without the subscription id. */
   readonly deliver: (notification: Notification) => void;
   /** Called when the backend is subscribed to resources again, after updates may have been missed. */
-  readonly resumed: () => void;
+  readonly missed: () => void;
   readonly clock: Clock;
 }
 
@@ -59,7 +59,7 @@ export class BackendSubscription {
   readonly #lists: readonly ListField[];
   readonly #wanted: () => ReadonlySet<string> | undefined;
   readonly #deliver: (notification: Notification) => void;
-  readonly #resumed: () => void;
+  readonly #missed: () => void;
   /** The acknowledged subscription. It ends when the next one is acknowledged. */
   #current: Listening | undefined;
   #renewal = NONE;
@@ -75,7 +75,7 @@ export class BackendSubscription {
 
   constructor(
     conversation: Pick<Conversation, 'handshake' | 'exchange'>,
-    { wanted, deliver, resumed, clock }: BackendSubscriptionOptions,
+    { wanted, deliver, missed, clock }: BackendSubscriptionOptions,
   ) {
     this.#clock = clock;
     const { capabilities } = conversation.handshake;
@@ -83,7 +83,7 @@ export class BackendSubscription {
     this.#lists = NOTICED_LISTS.filter((list) => announcesChanges(capabilities, list));
     this.#wanted = wanted;
     this.#deliver = deliver;
-    this.#resumed = resumed;
+    this.#missed = missed;
   }
 
   /**
@@ -173,7 +173,7 @@ export class BackendSubscription {
     }
     if (event.kind !== 'notification') return;
     this.#acknowledge(listening);
-    if (!listening.isAnswered) this.#resume(listening);
+    if (!listening.isAnswered) this.#reportMissed(listening);
     listening.isAnswered = true;
     // The id belongs to the subscription of the gateway.
     if (event.method !== ACKNOWLEDGED)
@@ -199,11 +199,11 @@ export class BackendSubscription {
    * Reports missed updates after a real message of the backend, not after ACKNOWLEDGED_MS: a backend that refuses
    * late would otherwise cause an update of each resource with each attempt.
    */
-  #resume(listening: Listening): void {
+  #reportMissed(listening: Listening): void {
     const isLast = listening === this.#current && this.#next === undefined;
     if (!isLast || !this.#hasMissedUpdates || listening.uris.size === 0) return;
     this.#hasMissedUpdates = false;
-    this.#resumed();
+    this.#missed();
   }
 
   #end(listening: Listening, isRefused = false): void {

@@ -59,7 +59,7 @@ interface ChangeFeedDeps extends Timing {
 interface ChangeSubscriber extends Client {
   readonly uris: ReadonlySet<string>;
   /** Emits when backends are subscribed again, after updates may have been missed. */
-  readonly resumed$: Subject<void>;
+  readonly missed$: Subject<void>;
   /** The number of subscriptions that ended and have no successor yet. */
   ended: number;
 }
@@ -91,15 +91,15 @@ export class ChangeFeed {
     const listChanged$ = this.#listChanged.of(template);
     const lists$ = listChanged$.pipe(map(({ list }) => listNotice(list)));
     const messages$ = defer(() => {
-      const client = { owner, profile, uris: resources, resumed$: new Subject<void>(), ended: 0 };
+      const client = { owner, profile, uris: resources, missed$: new Subject<void>(), ended: 0 };
       return merge(this.#missedUpdates(client), this.#instanceMessages(template, client));
     });
     return merge(lists$, messages$).pipe(takeUntil(listChanged$.pipe(ignoreElements(), endWith(true))));
   }
 
   /** Emits one update of each resource after an interruption; a further interruption starts this again. */
-  #missedUpdates({ resumed$, uris }: ChangeSubscriber): Observable<Notification> {
-    return resumed$.pipe(
+  #missedUpdates({ missed$, uris }: ChangeSubscriber): Observable<Notification> {
+    return missed$.pipe(
       throttle(() => timer$(this.#deps.clock, RESUMED_MS), { leading: true, trailing: true }),
       switchMap(() => inTasks(uris, this.#deps.scheduler)),
       map(updateNotice),
@@ -208,10 +208,10 @@ export class ChangeFeed {
 
 function updatesOf(
   feed: Feed | undefined,
-  { owner, uris, resumed$ }: ChangeSubscriber,
+  { owner, uris, missed$ }: ChangeSubscriber,
   isLate: boolean,
 ): Observable<Notification> {
   const messages$ =
-    feed?.messages(uris, { ownerId: owner.id, resumed: () => resumed$.next(), isLate }) ?? EMPTY;
+    feed?.messages(uris, { ownerId: owner.id, missed: () => missed$.next(), isLate }) ?? EMPTY;
   return messages$.pipe(filter(({ method }) => method === RESOURCE_UPDATED));
 }

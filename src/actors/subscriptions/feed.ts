@@ -30,10 +30,10 @@ export interface FeedClient<Message = Notification> {
    * Called when the backend is subscribed to the client's resources again, after updates may have been missed.
    * Default: ignored.
    */
-  resumed?(): void;
+  missed?(): void;
 }
 
-interface MessagesOptions extends Pick<FeedClient, 'ownerId' | 'resumed'> {
+interface MessagesOptions extends Pick<FeedClient, 'ownerId' | 'missed'> {
   readonly isLate?: boolean;
 }
 
@@ -74,7 +74,7 @@ export class Feed {
     this.#subscription = new BackendSubscription(conversation, {
       wanted: () => (this.#clients.size > 0 ? this.#wanted() : undefined),
       deliver: (message) => this.#deliver(message),
-      resumed: () => this.#resumed(),
+      missed: () => this.#reportMissed(),
       clock: deps.clock,
     });
   }
@@ -101,22 +101,22 @@ export class Feed {
 
   /** Subscribes a legacy backend to a resource until each client has released it. Updates reach all clients that want them. */
   subscribe(uri: string, ownerId: string = ANONYMOUS.id): ClientSubscription {
-    const resumed = (resource: string): void => this.#deliver(updateNotice(resource));
-    this.#subscriptions ??= new ResourceSubscriptions(this.#conversation, this.#deps, resumed);
+    const missed = (resource: string): void => this.#deliver(updateNotice(resource));
+    this.#subscriptions ??= new ResourceSubscriptions(this.#conversation, this.#deps, missed);
     return this.#subscriptions.subscribe(uri, ownerId);
   }
 
   /**
    * Emits changes of lists, and updates of these resources, to which the backend is subscribed as long as there is a
-   * subscriber; cold. Never errors; completes with the conversation. `resumed`: see FeedClient; with `isLate` also
+   * subscriber; cold. Never errors; completes with the conversation. `missed`: see FeedClient; with `isLate` also
    * called after the first subscription.
    */
   messages(
     uris: ReadonlySet<string>,
-    { ownerId = ANONYMOUS.id, resumed = () => {}, isLate = false }: MessagesOptions = {},
+    { ownerId = ANONYMOUS.id, missed = () => {}, isLate = false }: MessagesOptions = {},
   ): Observable<Notification> {
     return new Observable<Notification>((subscriber) => {
-      subscriber.add(this.add({ ownerId, uris, deliver: (message) => subscriber.next(message), resumed }));
+      subscriber.add(this.add({ ownerId, uris, deliver: (message) => subscriber.next(message), missed }));
       const each = this.#subscription === undefined ? [...uris] : [];
       const subscriptions = each.map((uri) => this.subscribe(uri, ownerId));
       subscriber.add(() => {
@@ -124,7 +124,7 @@ export class Feed {
       });
       if (!isLate) return;
       const answers = subscriptions.map(({ answer }) => answer);
-      void Promise.allSettled([this.untilSettled, ...answers]).then(() => subscriber.closed || resumed());
+      void Promise.allSettled([this.untilSettled, ...answers]).then(() => subscriber.closed || missed());
     }).pipe(takeUntil(this.#delivered$));
   }
 
@@ -201,12 +201,12 @@ export class Feed {
   #listen(): Subscription {
     const { messages$, resumed$ } = this.#conversation;
     const listening = messages$.subscribe((message) => this.#deliver(message));
-    listening.add(resumed$?.subscribe(() => this.#resumed()));
+    listening.add(resumed$?.subscribe(() => this.#reportMissed()));
     return listening;
   }
 
-  #resumed(): void {
-    for (const client of [...this.#clients]) client.resumed?.();
+  #reportMissed(): void {
+    for (const client of [...this.#clients]) client.missed?.();
   }
 
   #deliver(message: ServerMessage): void {

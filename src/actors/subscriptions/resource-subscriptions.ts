@@ -86,7 +86,7 @@ export class ResourceSubscriptions {
   readonly #clock: Clock;
   readonly #scheduler: TaskScheduler;
   readonly #conversation: Pick<Conversation, 'exchange' | 'countsOwners'>;
-  readonly #resumed: (uri: string) => void;
+  readonly #missed: (uri: string) => void;
   readonly #entries = new Map<string, ResourceEntry>();
   /** The number of entries of each resource. */
   readonly #uris = new Map<string, number>();
@@ -106,17 +106,17 @@ export class ResourceSubscriptions {
   #isClosed = false;
 
   /**
-   * `resumed` is called when the backend agrees to a request that failed before, or for which there was no room:
+   * `missed` is called when the backend agrees to a request that failed before, or for which there was no room:
    * updates may have been missed until then.
    */
   constructor(
     conversation: Pick<Conversation, 'exchange' | 'closed$' | 'countsOwners'>,
     { clock, scheduler }: Timing,
-    resumed: (uri: string) => void,
+    missed: (uri: string) => void,
   ) {
     this.#clock = clock;
     this.#scheduler = scheduler;
-    this.#resumed = resumed;
+    this.#missed = missed;
     this.#conversation = conversation;
     conversation.closed$.subscribe(() => this.#close());
   }
@@ -297,7 +297,7 @@ export class ResourceSubscriptions {
     entry.awaited = undefined;
     resolve(event);
     const hasAgreed = event.kind === 'result';
-    if (entry.mayHaveMissed && hasAgreed) this.#resumed(entry.uri);
+    if (entry.mayHaveMissed && hasAgreed) this.#missed(entry.uri);
     entry.mayHaveMissed = false;
     return hasAgreed ? 'subscribed' : 'absent';
   }
@@ -340,7 +340,7 @@ export class ResourceSubscriptions {
     if (this.#refusalOf(subscriber) !== undefined) return;
     this.#refused.delete(subscriber);
     const entry = this.#join(subscriber);
-    if (entry.atBackend === 'subscribed') this.#resumed(subscriber.uri);
+    if (entry.atBackend === 'subscribed') this.#missed(subscriber.uri);
     else entry.mayHaveMissed = true;
     void this.#answerFor(entry, [subscriber.ownerId]);
   }
