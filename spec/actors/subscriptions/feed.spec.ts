@@ -138,7 +138,7 @@ test('resources count as subscribed to again once the backend says so, not after
   }
   await want('x:2');
   const [current, next] = backend.exchanges.slice(-2);
-  const late = feed.untilSettledOrLate;
+  const late = feed.untilSettled(LIMITS.backgroundMs);
   mock.timers.tick(LIMITS.backgroundMs);
   await late;
   current?.notify(UPDATED, { uri: 'x:1' });
@@ -259,7 +259,7 @@ test('acknowledged resolves when the backend acknowledges or refuses all changes
     const client = await want('x:1');
     await want('x:2');
     let hasEnded = false;
-    const ended = feed.untilSettledOrLate?.then(() => {
+    const ended = feed.untilSettled(LIMITS.backgroundMs)?.then(() => {
       hasEnded = true;
     });
     if (end === acknowledge) acknowledge(); // only of the first change

@@ -4,6 +4,7 @@
 import type { Subscription } from 'rxjs';
 import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { QUESTION_REFUSALS, type ServerMessage } from '../../domain/mcp/client.ts';
 import { type Handshake, isCustomNotice } from '../../domain/mcp/mcp.ts';
 import {
@@ -96,16 +97,16 @@ export class Binding {
   }
 
   /**
-   * Resolves when the message streams of the listeners are open at the backend, or cannot be opened; undefined when
-   * there is no need to wait.
+   * Resolves when the message streams of the listeners are open at the backend, or cannot be opened, after
+   * LIMITS.backgroundMs in any case; undefined when there is no need to wait.
    */
   get untilListening(): Promise<void> | undefined {
-    return this.feed?.untilSettledOrLate ?? this.conversation?.untilListening;
+    return this.feed?.untilSettled(LIMITS.backgroundMs) ?? this.conversation?.untilListening;
   }
 
   /** Resolves when the backend has subscribed the listeners, or will not; undefined when there is no need to wait. */
   get untilSubscribed(): Promise<void> | undefined {
-    return this.feed?.untilSettled ?? this.conversation?.untilListening;
+    return this.feed?.untilSettled() ?? this.conversation?.untilListening;
   }
 
   /**
@@ -114,7 +115,7 @@ export class Binding {
    */
   refresh(uris?: ReadonlySet<string>): Promise<void> | undefined {
     this.feed?.refresh(uris);
-    return this.feed?.untilSettledOrLate;
+    return this.feed?.untilSettled(LIMITS.backgroundMs);
   }
 
   /**

@@ -110,15 +110,14 @@ export class BackendSubscription {
     return wanted.every((uri) => known.has(uri));
   }
 
-  /** Resolves when the backend has acknowledged all changes, or will not; undefined when none waits for that. */
-  get untilSettled(): Promise<void> | undefined {
-    return this.#isSettled ? undefined : firstValueFrom(this.#settled);
-  }
-
-  /** Like `untilSettled`, but resolves after LIMITS.backgroundMs at the latest: updates until then count as missed. */
-  get untilSettledOrLate(): Promise<void> | undefined {
+  /**
+   * Resolves when the backend has acknowledged all changes, or will not; undefined when none waits for that. After
+   * `withinMs` it resolves in any case: updates until then count as missed.
+   */
+  untilSettled(withinMs?: number): Promise<void> | undefined {
     if (this.#isSettled) return undefined;
-    const late$ = timer$(this.#clock, LIMITS.backgroundMs).pipe(tap(() => (this.#hasMissedUpdates = true)));
+    if (withinMs === undefined) return firstValueFrom(this.#settled);
+    const late$ = timer$(this.#clock, withinMs).pipe(tap(() => (this.#hasMissedUpdates = true)));
     return firstValueFrom(merge(this.#settled, late$));
   }
 

@@ -124,7 +124,7 @@ export class Feed {
       });
       if (!isLate) return;
       const answers = subscriptions.map(({ answer }) => answer);
-      void Promise.allSettled([this.untilSettled, ...answers]).then(() => subscriber.closed || missed());
+      void Promise.allSettled([this.untilSettled(), ...answers]).then(() => subscriber.closed || missed());
     }).pipe(takeUntil(this.#delivered$));
   }
 
@@ -149,17 +149,9 @@ export class Feed {
     if (uris === undefined || this.#subscription?.covers(uris) === false) this.#subscription?.refresh();
   }
 
-  /** Like `untilSettledOrLate`, without a time limit. */
-  get untilSettled(): Promise<void> | undefined {
-    return this.#subscription?.untilSettled;
-  }
-
-  /**
-   * Resolves when a modern backend knows all changes, see BackendSubscription.untilSettledOrLate; undefined when there is
-   * no need to wait.
-   */
-  get untilSettledOrLate(): Promise<void> | undefined {
-    return this.#subscription?.untilSettledOrLate;
+  /** Resolves when a modern backend knows all changes, see BackendSubscription; undefined when there is no need to wait. */
+  untilSettled(withinMs?: number): Promise<void> | undefined {
+    return this.#subscription?.untilSettled(withinMs);
   }
 
   /** Emits when the conversation has ended and its clients have got the messages that it had sent. */
