@@ -64,6 +64,8 @@ export class SessionKeeper implements RowWriter {
   readonly store: SessionStore;
   /** The id of this node, and its present life. */
   ownLife: NodeLife;
+  /** True when this life has released sessions: other lives may hold sessions whose ids begin with this life. */
+  hasReleased = false;
   readonly holders: SessionHolders;
   readonly counts: KeeperCounts = {
     late: 0,
@@ -87,9 +89,8 @@ export class SessionKeeper implements RowWriter {
   #startedAtMs = Number.NEGATIVE_INFINITY;
   #stopTrimming: (() => void) | undefined;
   /** Keys of rows to be released, which any node may claim then; undefined without other nodes. */
-  readonly #released: string[] | undefined;
+  readonly #keysToRelease: string[] | undefined;
   #releasing: Promise<void> | undefined;
-  #hasReleased = false;
   /** Functions that end the wait of one client for a write. */
   readonly #waits = new Set<(isWritten: boolean) => void>();
   #isClosed = false;
@@ -99,7 +100,7 @@ export class SessionKeeper implements RowWriter {
     this.store = store;
     this.holders = holders;
     this.ownLife = { node, life };
-    this.#released = holders.decideSession && [];
+    this.#keysToRelease = holders.decideSession && [];
     this.clock = clock;
     this.#idleMs = idleMs;
     this.#maxSessions = maxSessions;
@@ -126,19 +127,14 @@ export class SessionKeeper implements RowWriter {
    */
   beginLife(life: string): void {
     this.ownLife = { ...this.ownLife, life };
-    this.#hasReleased = false;
+    this.hasReleased = false;
     if (this.#stopTrimming === undefined) return;
     this.#stopTrimming();
     this.begin(); // they stay for one idle time from now on
   }
 
-  /** True when this life has released sessions: other lives may hold sessions whose ids begin with this life. */
-  get hasReleased(): boolean {
-    return this.#hasReleased;
-  }
-
   /** Resolves when the rows that are being released are released, or cannot be; undefined when none are. */
-  get released(): Promise<void> | undefined {
+  get untilReleased(): Promise<void> | undefined {
     return this.#releasing;
   }
 
@@ -174,9 +170,9 @@ export class SessionKeeper implements RowWriter {
    * once.
    */
   release(key: string): void {
-    if (this.#released === undefined) return;
-    this.#hasReleased = true;
-    this.#released.push(key);
+    if (this.#keysToRelease === undefined) return;
+    this.hasReleased = true;
+    this.#keysToRelease.push(key);
     this.#releasing ??= this.#releaseAll().finally(() => {
       this.#releasing = undefined;
     });
@@ -281,7 +277,7 @@ export class SessionKeeper implements RowWriter {
    */
   async #releaseAll(): Promise<void> {
     const { node, life } = this.ownLife;
-    const keys = this.#released ?? [];
+    const keys = this.#keysToRelease ?? [];
     try {
       while (keys.length > 0) {
         await this.#writeAll();

@@ -94,7 +94,7 @@ export class SessionRecovery {
   ): Promise<void> {
     const { holders } = this.#keeper;
     for (let reads = 0; reads < MAX_READS; reads += 1) {
-      await this.#keeper.released;
+      await this.#keeper.untilReleased;
       const row = await this.#rows.add(rowKeyOf(id));
       const value = row && sessionIn(row);
       const opener = lifeOf(id);
