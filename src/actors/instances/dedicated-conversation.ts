@@ -154,15 +154,15 @@ export class DedicatedConversation implements CallConversation, Pick<Observer<Cl
    * The time since when the client of its session has had no open stream and sent no message, in ms of the gateway's
    * monotonic clock. Infinity while the client is present, or without a session.
    */
-  get idleSinceMs(): number {
+  get clientAwaySinceMs(): number {
     const { activity } = this.session ?? {};
     return activity?.isIdle === true ? activity.usedAtMs : Number.POSITIVE_INFINITY;
   }
-  get isIdle(): boolean {
+  get isUnused(): boolean {
     return this.#sessions + this.#calls === 0;
   }
   /** True when the conversation is open and no call is under way: ending it would affect only idle sessions. */
-  get hasOnlyIdleSessions(): boolean {
+  get isOpenWithoutCalls(): boolean {
     return this.isOpen && this.#calls === 0;
   }
   get isReused(): boolean {
@@ -175,7 +175,7 @@ export class DedicatedConversation implements CallConversation, Pick<Observer<Cl
     return this.inner?.isIndependent;
   }
   get acceptsAnotherUse(): boolean {
-    return this.#stage === 'serving' && (this.sharing !== 'oneUse' || this.isIdle);
+    return this.#stage === 'serving' && (this.sharing !== 'oneUse' || this.isUnused);
   }
 
   /** Carries a call of a stateless client, when the conversation is open. */
@@ -208,7 +208,7 @@ export class DedicatedConversation implements CallConversation, Pick<Observer<Cl
     if (this.#stage !== 'serving') return;
     this.#stage = 'retired';
     this.#disarm?.();
-    if (this.isIdle) void this.close();
+    if (this.isUnused) void this.close();
   }
 
   /** Ends the conversation and its calls at once. Resolves when its process has ended; never rejects. */
@@ -261,7 +261,7 @@ export class DedicatedConversation implements CallConversation, Pick<Observer<Cl
 
   #useEnded(): void {
     this.usedAtMs = this.#deps.clock.now();
-    if (this.isIdle && (this.#stage !== 'serving' || this.#idleMs === 0)) void this.close();
+    if (this.isUnused && (this.#stage !== 'serving' || this.#idleMs === 0)) void this.close();
   }
 
   async #open(open: DedicatedConversationOptions['open'], carrierOf: ConversationRequest['carrierOf']) {
@@ -309,7 +309,7 @@ export class DedicatedConversation implements CallConversation, Pick<Observer<Cl
   /** Sets the one timer of the conversation. When it fires after a later use, it is set again. */
   #arm(waitMs: number): () => void {
     return this.#deps.clock.alarm(waitMs, () => {
-      const idleMs = this.isIdle ? this.#deps.clock.now() - this.usedAtMs : 0;
+      const idleMs = this.isUnused ? this.#deps.clock.now() - this.usedAtMs : 0;
       if (idleMs >= this.#idleMs) this.refuseUses();
       else this.#disarm = this.#arm(this.#idleMs - idleMs);
     });

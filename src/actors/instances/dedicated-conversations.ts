@@ -199,11 +199,11 @@ export class DedicatedConversations implements ConversationListener {
     const candidates = [...this.#counted].filter(
       (each) => ownerId === undefined || isOfSameUser(each.ownerId, ownerId),
     );
-    const idle = candidates.filter(({ isIdle, acceptsAnotherUse }) => isIdle && acceptsAnotherUse);
-    const away = candidates.filter(({ idleSinceMs }) => idleSinceMs <= sinceMs);
+    const unused = candidates.filter(({ isUnused, acceptsAnotherUse }) => isUnused && acceptsAnotherUse);
+    const away = candidates.filter(({ clientAwaySinceMs }) => clientAwaySinceMs <= sinceMs);
     return (
-      idle.toSorted((a, b) => a.usedAtMs - b.usedAtMs)[0] ??
-      away.toSorted((a, b) => a.idleSinceMs - b.idleSinceMs)[0]
+      unused.toSorted((a, b) => a.usedAtMs - b.usedAtMs)[0] ??
+      away.toSorted((a, b) => a.clientAwaySinceMs - b.clientAwaySinceMs)[0]
     );
   }
 
@@ -217,7 +217,7 @@ export class DedicatedConversations implements ConversationListener {
     if (shared.length < LIMITS.extensionProcesses) return undefined;
     const own = shared.filter((each) => isOfSameUser(each.ownerId, ownerId));
     const candidates = own.length * 2 < shared.length ? shared : own;
-    const quiet = candidates.filter(({ hasOnlyIdleSessions }) => hasOnlyIdleSessions);
+    const quiet = candidates.filter(({ isOpenWithoutCalls }) => isOpenWithoutCalls);
     const [least] = quiet.toSorted((a, b) => a.usedAtMs - b.usedAtMs);
     if (least === undefined) throw extensionProcessLimit();
     return least;
