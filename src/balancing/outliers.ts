@@ -31,10 +31,10 @@ const DOUBLING_FORGIVEN_MS = 60_000;
 /** For this time after a suspension, in ms, only a repeatable call may be the trial. */
 const REPEATABLE_TRIAL_MS = 1_000;
 /**
- * A candidate that was chosen for a trial but got no call (a session was opened at it) is offered again after this
+ * A candidate that was chosen for a trial but got no call (a session was opened at it) may be chosen again after this
  * time, in ms.
  */
-const OFFER_MS = 5_000;
+const RETRIAL_MS = 5_000;
 /** A candidate is avoided when this many of its newest calls are unanswered. */
 const UNANSWERED_CALLS = 3;
 /** The time without a message after which a call is unanswered, in ms. */
@@ -104,7 +104,7 @@ interface CandidateRecord<C> {
 interface Suspended extends Suspension {
   readonly kind: 'ejected' | 'avoided';
   /** The time from which the candidate may be chosen for a trial, in ms of the clock. */
-  offerAtMs: number;
+  nextTrialAtMs: number;
   trial: Pick<SentCall<unknown>, 'atMs'> | undefined;
 }
 
@@ -167,15 +167,15 @@ export class Outliers<C extends object> {
   }
 
   /**
-   * A half-open candidate: one whose suspension is over, and that has no trial yet. Choosing it offers the
-   * trial to it.
+   * A half-open candidate: one whose suspension is over, and that has no trial yet. Its next call is the
+   * trial.
    */
   pickHalfOpen(mayTake: (candidate: C) => boolean, isRepeatable?: (candidate: C) => boolean): C | undefined {
     const now = this.#options.clock.now();
     for (const [candidate, suspended] of this.#suspended) {
-      if (suspended.trial !== undefined || now < suspended.offerAtMs || !mayTake(candidate)) continue;
+      if (suspended.trial !== undefined || now < suspended.nextTrialAtMs || !mayTake(candidate)) continue;
       if (now < suspended.untilMs + REPEATABLE_TRIAL_MS && !isRepeatable?.(candidate)) continue;
-      suspended.offerAtMs = now + OFFER_MS;
+      suspended.nextTrialAtMs = now + RETRIAL_MS;
       return candidate;
     }
     return undefined;
@@ -246,7 +246,7 @@ export class Outliers<C extends object> {
       if (how === 'failed') this.#suspend(record, 'its trial call failed', suspended.kind);
       else {
         suspended.trial = undefined;
-        suspended.offerAtMs = suspended.untilMs;
+        suspended.nextTrialAtMs = suspended.untilMs;
       }
     } else if (call.atMs < record.inSinceMs) return;
     else if (how === 'answered') this.#countSuccess(record);
@@ -288,7 +288,7 @@ export class Outliers<C extends object> {
     const forMs = Math.min(FIRST_OUT_MS * 2 ** record.doublings, MAX_OUT_MS);
     if (forMs < MAX_OUT_MS) record.doublings += 1;
     const untilMs = now + forMs;
-    const suspended = { reason, untilMs, kind, offerAtMs: untilMs, trial: undefined };
+    const suspended = { reason, untilMs, kind, nextTrialAtMs: untilMs, trial: undefined };
     this.#suspended.set(candidate, suspended);
     this.#options.suspended(candidate, suspended, forMs);
   }

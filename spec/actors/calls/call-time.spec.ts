@@ -155,18 +155,18 @@ test('an ejected instance gets a repeatable call as a trial, and is readmitted w
   assert.equal(found, ['a']);
 });
 
-test('a queued call does not take capacity that is offered at an ejected instance', async () => {
+test('a queued call does not take capacity that is yielded at an ejected instance', async () => {
   await addAll({ a: breaks, b: silent });
   for (let time = 0; time < 10; time += 1) harness.call('write', { timeoutMs: 60_000 });
   const [a, b] = [harness.ref('a'), harness.ref('b')];
   while (b.activeCalls < b.capacity) harness.call('write', { timeoutMs: 60_000 });
   const yielded: string[] = [];
   const { queue } = harness.fleet.group('t');
-  queue.offer({ target: a, yield: () => yielded.push('a') });
+  queue.addYielding({ target: a, yield: () => yielded.push('a') });
   const call = harness.call('write');
-  queue.offer({ target: a, yield: () => yielded.push('a, later') });
+  queue.addYielding({ target: a, yield: () => yielded.push('a, later') });
   assert.equal([harness.eventsOf('instance.ejected').length, queue.length, yielded], [1, 1, []]);
-  queue.offer({ target: b, yield: () => yielded.push('b') });
+  queue.addYielding({ target: b, yield: () => yielded.push('b') });
   assert.equal(yielded, ['b']);
   call.subscription.unsubscribe();
 });

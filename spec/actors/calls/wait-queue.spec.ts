@@ -23,7 +23,7 @@ let queue = newQueue();
 let received: string[] = [];
 let last = 0;
 
-/** A call that records what happens to it. It leaves the queue when it is offered capacity, as calls do when they are sent. */
+/** A call that records what happens to it. It leaves the queue when it can have capacity, as calls do when they are sent. */
 class Queued implements QueueEntry {
   readonly name: string;
   readonly ownerId: string;
@@ -97,10 +97,10 @@ test('several clients of one user have one turn, and one part of the queue', () 
   assert.equal(received.slice(1), ['a1', 'b1', 'a2', 'b2']);
 });
 
-test('gives offered capacity to the next call that waits for that instance', () => {
+test('gives yielded capacity to the next call that waits for that instance', () => {
   const taken: string[] = [];
   const [here, there] = [new FullTarget(), new FullTarget()];
-  const offering = (name: string, target: FullTarget) => ({
+  const yielding = (name: string, target: FullTarget) => ({
     target,
     yield: () => {
       taken.push(name);
@@ -108,16 +108,16 @@ test('gives offered capacity to the next call that waits for that instance', () 
       queue.advance(target);
     },
   });
-  const [far, first, second] = [offering('far', there), offering('first', here), offering('second', here)];
-  for (const offer of [far, first, second]) queue.offer(offer);
+  const [far, first, second] = [yielding('far', there), yielding('first', here), yielding('second', here)];
+  for (const call of [far, first, second]) queue.addYielding(call);
   assert.equal(taken, [], 'no call waits');
   queue.join(new Queued('a', 'ann', here), 100);
   assert.equal([taken, received], [['first'], ['a']]);
-  queue.withdraw(second);
+  queue.removeYielding(second);
   queue.join(new Queued('b', 'ann', here), 100);
   queue.advance(there); // the call cannot use it
   assert.equal([taken, queue.length], [['first'], 1]);
-  queue.offer(second);
+  queue.addYielding(second);
   assert.equal(taken, ['first', 'second']);
   assert.equal(received, ['a', 'b']);
 });

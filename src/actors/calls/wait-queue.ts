@@ -124,7 +124,7 @@ export class WaitQueue {
   }
 
   /**
-   * True when free capacity of that instance is about to be offered to waiting calls: a new call must not be
+   * True when free capacity of that instance is about to go to waiting calls: a new call must not be
    * sent before them.
    */
   isDue(target: QueueTarget): boolean {
@@ -149,13 +149,13 @@ export class WaitQueue {
   }
 
   /** Registers a call that yields its capacity as soon as another call waits for it. */
-  offer(call: YieldingCall): void {
+  addYielding(call: YieldingCall): void {
     const { target } = call;
     this.#yielding.add(call);
     if (target !== undefined) this.advance(target);
   }
 
-  withdraw(call: YieldingCall): void {
+  removeYielding(call: YieldingCall): void {
     this.#yielding.delete(call);
   }
 
@@ -189,12 +189,12 @@ export class WaitQueue {
     if (this.#length === 0) this.#due.clear();
     const [target] = this.#due;
     if (target === undefined) return;
-    if (this.#serve(target, true) || this.#serve(target, false) || this.#takeOffered(target)) return;
+    if (this.#serve(target, true) || this.#serve(target, false) || this.#endYielding(target)) return;
     this.#due.delete(target);
   }
 
   /**
-   * Offers capacity to the first suitable call. Returns true when a call left the queue, or began to wait for
+   * Lets the first suitable call try to take capacity. Returns true when a call left the queue, or began to wait for
    * something else: others may then use the capacity.
    */
   #serve(target: QueueTarget, isBelowShare: boolean): boolean {
@@ -216,15 +216,15 @@ export class WaitQueue {
   }
 
   /**
-   * Ends one call that offered its capacity at this instance, if another one waits for it. Returns true when one was
+   * Ends one call that yields its capacity at this instance, if another one waits for it. Returns true when one was
    * ended.
    */
-  #takeOffered(target: QueueTarget): boolean {
-    for (const offered of this.#yielding) {
-      if (offered.target !== target) continue;
+  #endYielding(target: QueueTarget): boolean {
+    for (const yielding of this.#yielding) {
+      if (yielding.target !== target) continue;
       if (!this.#isAwaited(target)) return false;
-      this.#yielding.delete(offered);
-      offered.yield();
+      this.#yielding.delete(yielding);
+      yielding.yield();
       return true;
     }
     return false;

@@ -64,7 +64,7 @@ export class SessionCalls {
       deps.dispatcher.carry(template, request, input).subscribe(subscriber);
       // Added last, because the teardown of the call must run first.
       subscriber.add(() => {
-        if (this.#isAway) group.queue.withdraw(route);
+        if (this.#isAway) group.queue.removeYielding(route);
         this.#underWay.delete(route);
         session.callEnded();
       });
@@ -126,8 +126,8 @@ export class SessionCalls {
     this.#isAway = isAway;
     const { queue } = this.#session.group;
     for (const route of this.#underWay.values()) {
-      if (!isAway) queue.withdraw(route);
-      else if (this.#underWay.has(route)) queue.offer(route); // the end of one call may have ended others
+      if (!isAway) queue.removeYielding(route);
+      else if (this.#underWay.has(route)) queue.addYielding(route); // the end of one call may have ended others
     }
   }
 
