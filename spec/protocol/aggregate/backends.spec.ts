@@ -102,15 +102,9 @@ test('announces tasks, extensions and experimental features, united over the tem
 test('a session waits for servers that start for the first time, since its client gets no later handshake', async () => {
   const { a, b, aggregated } = twoTemplates();
   const handshake = { ...b.handshake, greeting: { instructions: 'Ask twice.' } };
-  const starting = () => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    b.handshakes = () => [];
-    Object.assign(b, { whenStarted: () => promise });
-    return () => {
-      b.handshakes = () => [handshake];
-      resolve();
-    };
-  };
+  const { promise, resolve } = Promise.withResolvers<void>();
+  b.handshakes = () => [];
+  Object.assign(b, { whenStarted: () => promise });
   const open = async () => {
     const opened: McpSession[] = [];
     const opening = aggregated.openSession(ADA, PROFILE).then((session) => opened.push(session));
@@ -121,7 +115,6 @@ test('a session waits for servers that start for the first time, since its clien
       opening,
     };
   };
-  starting();
   const early = await open();
   await pass(9_999);
   assert.equal(early.opened, []);
@@ -133,9 +126,9 @@ test('a session waits for servers that start for the first time, since its clien
   await pass(1_000); // what the session has waited for is not waited for as long again
   assert.is((await list).event.kind, 'result');
   assert.is(later.opened.length, 1);
-  const started = starting();
   const last = await open();
-  started();
+  b.handshakes = () => [handshake];
+  resolve();
   await last.opening;
   assert.match(String(last.instructions()), '## b\n\nAsk twice.');
   assert.is(aggregated.whenStarted(ADA), undefined);

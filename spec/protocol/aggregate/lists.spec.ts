@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import type { SourcedEvent } from '../../../src/domain/calls/exchange.ts';
 import { noHealthyInstance } from '../../../src/domain/errors/backend-errors.ts';
 import { type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json/json.ts';
-import type { Client } from '../../../src/domain/mcp/client.ts';
+import type { Client, Owner } from '../../../src/domain/mcp/client.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp/mcp.ts';
 import { suite } from '../../helpers/suite.ts';
 import { settled } from '../../helpers/time/simulated-time.ts';
@@ -256,6 +256,23 @@ test('waits for a template that is starting, and counts it as missing after that
   assert.is(names(await second).at(-1), 'slow: s');
   recovered$.next('slow');
   assert.equal(late, [{ template: 'slow', list: 'tools' }]);
+});
+
+test('all requests of one owner take one place among those that wait for a start', async () => {
+  const { slow, lists } = setUp();
+  const waiting: string[] = [];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  slow.handshakes = () => [];
+  Object.assign(slow, { whenStarted: ({ id }: Owner) => promise.then(() => void waiting.push(id)) });
+  const asked = ['ann', 'ann', 'bob'].flatMap((id) => [
+    lists.gather('tools', ['slow'], { ...CLIENT, owner: { id } }),
+    lists.gather('prompts', ['slow'], { ...CLIENT, owner: { id } }),
+    lists.untilStarted(['slow'], { id }),
+  ]);
+  await settled();
+  resolve();
+  await Promise.all(asked);
+  assert.equal(waiting, ['ann', 'bob']);
 });
 
 test('a template without instances is not missing, and a server that refuses its list is', async () => {

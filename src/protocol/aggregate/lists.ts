@@ -90,6 +90,11 @@ export class AggregateLists {
   readonly #remembered = new FairLruMap<Crawled>(MAX_REMEMBERED_BYTES);
   /** The lists that are being read: each ends within its wait, though its reading may take longer. */
   readonly #crawls = new Map<string, Promise<FoundList>>();
+  /**
+   * The starts that are waited for, by template and owner. Places for waits are few: all clients of a gateway without
+   * accounts are one owner, and each asks for several lists.
+   */
+  readonly #starts = new Map<string, Promise<void>>();
   /** The time at which a first list was requested. */
   readonly #firstAtMs = new LruMap<number>(MAX_AWAITED);
   /** The lists that were served without a template, or with its old list, because it did not answer; by template. */
@@ -201,10 +206,13 @@ export class AggregateLists {
 
   /** Waits while the template is starting for the first time, at most so long, and as #restMs says for all requests of its owner. */
   async #untilConnected(template: string, owner: Owner, mostMs: number): Promise<void> {
-    const started = this.#options.backendsOf(template).whenStarted?.(owner);
+    const key = `${template} ${owner.id}`;
+    const started = this.#starts.get(key) ?? this.#options.backendsOf(template).whenStarted?.(owner);
     if (started === undefined) return;
-    const waitMs = Math.min(this.#restMs(`${template} ${owner.id}`), mostMs);
-    await settlesWithin(started, waitMs, this.#options.clock);
+    const forget = () => this.#starts.delete(key);
+    if (!this.#starts.has(key)) started.then(forget, forget);
+    this.#starts.set(key, started);
+    await settlesWithin(started, Math.min(this.#restMs(key), mostMs), this.#options.clock);
   }
 
   /** A client with other capabilities may get a dedicated process, which starts now. */
