@@ -94,6 +94,23 @@ test('keeps comments, order, indentation and mode, and makes a backup; --remove 
   assert.match((await write('zed', '--remove', '--yes')).out, 'needs no change');
 });
 
+test('removes an entry whose comma is on the next line or behind a comment, and one without', async () => {
+  for (const [before, after] of [
+    ['"weather": {}\n  , "a": 1', '\n   "a": 1'],
+    ['"weather": {} // one, two\n  , "a": 1', ' // one, two\n   "a": 1'],
+    ['"weather": {} /* one, two */, "a": 1', ' /* one, two */ "a": 1'],
+    ['"a": 1\n  , "weather": {} // one, two\n', '"a": 1\n    // one, two\n'],
+    [
+      '"a": 1 /* one, */ /* two, */, "weather": {} /* three, **/ ',
+      '"a": 1 /* one, */ /* two, */  /* three, **/ ',
+    ],
+  ]) {
+    const path = put('.cursor/mcp.json', `{"mcpServers": {${before}}}`);
+    await write('cursor', '--remove', '--yes');
+    assert.is(read(path), `{"mcpServers": {${after}}}`);
+  }
+});
+
 test('keeps members that a person added to the entry, and drops those of the other transport', async () => {
   const mine = { command: 'old', args: ['x'], env: { MINE: '1' }, alwaysAllow: ['a'], timeout: 60 };
   const path = put('.cursor/mcp.json', JSON.stringify({ mcpServers: { weather: mine } }));

@@ -114,20 +114,34 @@ function removed(text: string, path: string[]): string {
   const property = nodeAt(parsed(text), path)?.parent;
   if (property === undefined) return text;
   const from = property.offset;
-  const [behind = ''] = /^[ \t]*,/.exec(text.slice(from + property.length)) ?? [];
-  const to = from + property.length + behind.length;
+  const gap = gapBeforeComma(text, property);
+  const rest = text.slice(from + property.length);
+  // A comment before its comma, and a comma at the start of the next line, are not on its lines.
+  const isBeside = gap !== undefined && /^[ \t]*$/.test(gap);
+  const behind = isBeside
+    ? rest.slice(gap.length + 1)
+    : gap === undefined
+      ? rest
+      : gap + rest.slice(gap.length + 1);
   const [indent = ''] = /[^\n]*$/.exec(text.slice(0, from)) ?? [];
-  const [lineEnd] = /^[ \t]*\r?\n/.exec(text.slice(to)) ?? [];
+  const [lineEnd] = /^[ \t]*\r?\n/.exec(behind) ?? [];
   const hasOwnLines = indent.trim() === '' && lineEnd !== undefined;
   const head = text.slice(0, hasOwnLines ? from - indent.length : from);
-  const tail = text.slice(hasOwnLines ? to + lineEnd.length : to);
+  const tail = hasOwnLines ? behind.slice(lineEnd.length) : behind;
   const siblings = property.parent?.children ?? [];
   const before = siblings[siblings.indexOf(property) - 1];
-  if (behind !== '' || before === undefined) return head + tail;
+  if (gap !== undefined || before === undefined) return head + tail;
   // It was the last member, so the member before it loses its comma.
-  const end = before.offset + before.length;
-  const [gap = ''] = /^(?:\s|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*(?=,)/.exec(text.slice(end)) ?? [];
-  return head.slice(0, end + gap.length) + head.slice(end + gap.length + 1) + tail;
+  const comma = before.offset + before.length + (gapBeforeComma(text, before) ?? '').length;
+  return head.slice(0, comma) + head.slice(comma + 1) + tail;
+}
+
+/** White space and whole comments, which may have commas, before a comma. */
+const GAP = /^(?:\s|\/\/[^\n]*\n|\/\*[^*]*\*+(?:[^/*][^*]*\*+)*\/)*(?=,)/;
+
+/** The white space and the comments between a member and its comma; undefined without a comma. */
+function gapBeforeComma(text: string, { offset, length }: Node): string | undefined {
+  return GAP.exec(text.slice(offset + length))?.[0];
 }
 
 /** Adds a member at the end of its object, on separate lines; the members before it keep their format. */
