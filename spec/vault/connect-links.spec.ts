@@ -18,13 +18,18 @@ function setup() {
     alarms.add(callback);
     return () => alarms.delete(callback);
   };
-  const background = { ...systemClock.background, alarm, every: () => () => {} };
+  const checks = new Set<() => void>();
+  const every = (_: number, check: () => void) => {
+    checks.add(check);
+    return () => checks.delete(check);
+  };
+  const background = { ...systemClock.background, alarm, every };
   const world = { isConnected: async () => false };
   const links = new ConnectLinks({
     ...{ store, clock: { ...systemClock, background }, base: () => 'https://gateway.example' },
     isConnected: () => world.isConnected(),
   });
-  return { store, alarms, world, links };
+  return { store, alarms, checks, world, links };
 }
 
 test('calls of one owner at once get one address, and all go on with the connection', async () => {
@@ -53,6 +58,18 @@ test('a database that does not answer leaves nothing that waits', async () => {
   world.isConnected = async () => Promise.reject(new Error('away'));
   await links.whenConnected(GOAL, 60_000);
   assert.is(alarms.size, 0);
+});
+
+test('nothing is checked, and nothing waits, for an address that is made while it closes', async () => {
+  const { store, links, alarms, checks } = setup();
+  const { save } = store;
+  const held = Promise.withResolvers<void>();
+  store.save = async (row) => held.promise.then(() => save(row));
+  const waits = [links.whenConnected(GOAL, 60_000), links.linkFor(GOAL)];
+  links.close();
+  held.resolve();
+  await Promise.all([...waits, links.whenConnected(GOAL, 60_000)]);
+  assert.equal([checks.size, alarms.size], [0, 0]);
 });
 
 test.run();

@@ -67,6 +67,7 @@ export class ConnectLinks {
   readonly #making = new Map<string, Promise<Awaited>>();
   #stopChecks: (() => void) | undefined;
   #isChecking = false;
+  #isClosed = false;
 
   constructor(options: ConnectLinksOptions) {
     this.#options = options;
@@ -85,11 +86,12 @@ export class ConnectLinks {
     return isValid ? readGoal(row) : undefined;
   }
 
-  /** Resolves when the owner has connected the account, or after this time. Never rejects. */
+  /** Resolves when the owner has connected the account, after this time, or at `close`. Never rejects. */
   async whenConnected(goal: ConnectGoal, withinMs: number): Promise<void> {
     const { clock, isConnected } = this.#options;
     try {
       const { waiting } = await this.#awaitedFor(goal);
+      if (this.#isClosed) return;
       const { promise, resolve } = Promise.withResolvers<void>();
       waiting.add(resolve);
       const disarm = clock.background.alarm(withinMs, resolve);
@@ -114,7 +116,9 @@ export class ConnectLinks {
     this.connected$.next({ template, instanceId, owner, elicitationIds: awaited.elicitationIds });
   }
 
+  /** Calls that go on meanwhile still get addresses; nothing waits for them. */
   close(): void {
+    this.#isClosed = true;
     this.#stopChecks?.();
     for (const { waiting } of this.#awaited.values()) release(waiting);
     this.connected$.complete();
@@ -158,6 +162,7 @@ export class ConnectLinks {
       elicitationIds: [link.elicitationId, ...(known?.elicitationIds ?? [])].slice(0, MAX_IDS),
       waiting: known?.waiting ?? new Set<() => void>(),
     };
+    if (this.#isClosed) return awaited;
     this.#awaited.set(key, awaited);
     this.#stopChecks ??= clock.background.every(CHECK_MS, () => void this.#check());
     return awaited;
