@@ -11,7 +11,7 @@ import { LruMap } from '../../../domain/memory/lru-map.ts';
 import { type Clock, isRecent } from '../../../domain/time/clock.ts';
 import { networkOf } from '../../../net/network-of.ts';
 import { clientKeyOf, readUndamaged } from '../../../persistence/oauth-rows.ts';
-import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
+import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../../persistence/oauth-store.ts';
 import { type ClientDocuments, DocumentFault, isDocumentUrl } from './client-documents.ts';
 import {
   BadClient,
@@ -216,11 +216,16 @@ export class Clients {
   async #makeRoom(): Promise<void> {
     const { store, clock } = this.#options;
     const unused = { kind: 'client', isUsed: false } as const;
-    if ((await store.count(unused)) < MAX_UNUSED) return;
-    const [oldest] = await store.oldest(unused, 1);
-    if (oldest === undefined || isRecent(Date.parse(oldest.createdAt), SPARED_MS, clock.wall()))
-      throw tooManyAttempts(Math.ceil(SPARED_MS / 1_000));
-    await store.delete('client', [oldest.key]);
+    const surplus = (await store.count(unused)) - MAX_UNUSED + 1;
+    if (surplus <= 0) return;
+    // Registrations at once remove the same ones: the next one removes what they were too many.
+    const oldest = await store.oldest(unused, Math.min(surplus, MAX_OAUTH_ROWS));
+    const ended = oldest.filter(({ createdAt }) => !isRecent(Date.parse(createdAt), SPARED_MS, clock.wall()));
+    if (ended.length === 0) throw tooManyAttempts(Math.ceil(SPARED_MS / 1_000));
+    await store.delete(
+      'client',
+      ended.map(({ key }) => key),
+    );
   }
 
   #checkHosts(uris: readonly string[]): void {
