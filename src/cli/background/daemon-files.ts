@@ -7,6 +7,7 @@ import { isLoopback } from '../../domain/local-address.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type OptionTable, optionsOf } from '../command.ts';
 import { writePrivateFile } from '../private-file.ts';
+import { fields } from '../remote/answers.ts';
 import { SETTING_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -116,15 +117,29 @@ export async function daemonHere({
   };
 }
 
-/** The content of the file, whether or not the daemon still runs; undefined without a readable file. */
+/** The content of the file, whether or not the daemon still runs; undefined without a file of this form. */
 function readDaemon({ pid: path }: DaemonFiles): Daemon | undefined {
   try {
     const [pid = '', url = '', start = ''] = readRegularFile(path).toString('utf8').split('\n');
-    const details: Pick<Daemon, 'words' | 'folder' | 'graceMs' | 'nodeId'> = JSON.parse(start);
-    return /^[1-9]\d*$/.test(pid) ? { pid: Number(pid), url, ...details } : undefined;
+    const details: unknown = JSON.parse(start);
+    return /^[1-9]\d{0,9}$/.test(pid) && isStart(details) ? { pid: Number(pid), url, ...details } : undefined;
   } catch {
     return undefined;
   }
+}
+
+type Start = Pick<Daemon, 'words' | 'folder' | 'graceMs' | 'nodeId'>;
+
+/** The folder, and with it the file, may come from anywhere. */
+function isStart(value: unknown): value is Start {
+  const { words, folder, graceMs, nodeId } = fields(value);
+  return (
+    Array.isArray(words) &&
+    words.every((word) => typeof word === 'string') &&
+    typeof folder === 'string' &&
+    typeof graceMs === 'number' &&
+    (nodeId === undefined || typeof nodeId === 'string')
+  );
 }
 
 /** Writes the file of a daemon. Only the owner can read it: the words of a command line may name a password. */
