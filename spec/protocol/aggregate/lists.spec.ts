@@ -9,7 +9,7 @@ import { type JsonObject, JsonText, type JsonValue } from '../../../src/domain/j
 import type { Client, Owner } from '../../../src/domain/mcp/client.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp/mcp.ts';
 import { suite } from '../../helpers/suite.ts';
-import { settled } from '../../helpers/time/simulated-time.ts';
+import { pass, settled } from '../../helpers/time/simulated-time.ts';
 import { TurnCounter, turnsOf, untimedScheduler } from '../../helpers/time/turns.ts';
 import { aggregateLists, answered, CLIENT, ListingBackends } from '../listing-backends.ts';
 
@@ -256,6 +256,21 @@ test('waits for a template that is starting, and counts it as missing after that
   assert.is(names(await second).at(-1), 'slow: s');
   recovered$.next('slow');
   assert.equal(late, [{ template: 'slow', list: 'tools' }]);
+});
+
+test('waits for the start of a template that was registered again as long as for the first one', async () => {
+  const { slow, gather } = setUp();
+  const [handshake] = slow.handshakes();
+  for (const _ of ['first', 'again']) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    slow.handshakes = () => [];
+    Object.assign(slow, { whenStarted: () => promise });
+    const listed = gather();
+    await pass(6_000);
+    slow.handshakes = () => (handshake === undefined ? [] : [handshake]);
+    resolve();
+    assert.is(names(await listed).at(-1), 'slow: s');
+  }
 });
 
 test('all requests of one owner take one place among those that wait for a start', async () => {

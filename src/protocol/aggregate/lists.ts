@@ -95,7 +95,7 @@ export class AggregateLists {
    * accounts are one owner, and each asks for several lists.
    */
   readonly #starts = new Map<string, Promise<void>>();
-  /** The time at which a first list was requested. */
+  /** The time at which a start or a first list was first requested; until it came. */
   readonly #firstAtMs = new LruMap<number>(MAX_AWAITED);
   /** The lists that were served without a template, or with its old list, because it did not answer; by template. */
   readonly #incomplete = new LruMap<Set<ListField>>(LIMITS.templates);
@@ -188,7 +188,7 @@ export class AggregateLists {
       await this.#untilConnected(
         template,
         owner,
-        last === undefined ? this.#firstWaitMs(list, template, client) : WAIT_MS,
+        last === undefined ? this.#restMs(firstKeyOf(list, template, client)) : WAIT_MS,
       );
       if (backends.handshakes(owner).length === 0) {
         if (last !== undefined) return this.#incompleteList(list, template, { ...last, staleMs: last.ageMs });
@@ -196,6 +196,7 @@ export class AggregateLists {
         return this.#incompleteList(list, template, { ...NOTHING, missing });
       }
     }
+    this.#firstAtMs.delete(startKeyOf(template, owner));
     if (!this.offers(list, template, owner)) return NOTHING;
     // When the last instance was removed, the next server may be another one.
     const servers = new Set(backends.handshakes(owner).map(({ serverInfo }) => serverInfo.name));
@@ -206,7 +207,7 @@ export class AggregateLists {
 
   /** Waits while the template is starting for the first time, at most so long, and as #restMs says for all requests of its owner. */
   async #untilConnected(template: string, owner: Owner, mostMs: number): Promise<void> {
-    const key = `${template} ${owner.id}`;
+    const key = startKeyOf(template, owner);
     const started = this.#starts.get(key) ?? this.#options.backendsOf(template).whenStarted?.(owner);
     if (started === undefined) return;
     const forget = () => this.#starts.delete(key);
@@ -215,12 +216,10 @@ export class AggregateLists {
     await settlesWithin(started, Math.min(this.#restMs(key), mostMs), this.#options.clock);
   }
 
-  /** A client with other capabilities may get a dedicated process, which starts now. */
-  #firstWaitMs(list: ListField, template: string, { owner, profile }: Client): number {
-    return this.#restMs(`${list} ${template} ${owner.id} ${shortKey(canonicalText(profile.capabilities))}`);
-  }
-
-  /** The rest of FIRST_WAIT_MS since the first request of this key; later requests do not wait as long again. */
+  /**
+   * The rest of FIRST_WAIT_MS since the first request of this key; later requests do not wait as long again. What came is
+   * forgotten: a template that is registered again starts for the first time.
+   */
   #restMs(key: string): number {
     const now = this.#options.clock.now();
     const firstAtMs = this.#firstAtMs.get(key) ?? now;
@@ -249,6 +248,7 @@ export class AggregateLists {
   #begin(key: string, list: ListField, template: string, client: Client): Promise<FoundList> {
     const { backendsOf, listChanges$, onListed, kept, clock } = this.#options;
     const last = this.#remembered.get(key);
+    const firstKey = firstKeyOf(list, template, client);
     const isCurrent = () => this.#crawls.get(key) === crawl;
     const remove = () => isCurrent() && this.#crawls.delete(key);
     // When the list changes before it was read, later requests must not get the old list.
@@ -268,6 +268,7 @@ export class AggregateLists {
       try {
         const listed = await this.#crawl(list, backendsOf(template), client);
         if (typeof listed === 'string') return listed;
+        this.#firstAtMs.delete(firstKey);
         onListed?.(list, template, listed.withheld);
         // A list that was requested before a change is not stored after it.
         if (isCurrent() && listed.staleMs === undefined) {
@@ -292,7 +293,7 @@ export class AggregateLists {
         this.late$.next({ template, list });
     };
     const reading = read();
-    const waitMs = last === undefined ? this.#firstWaitMs(list, template, client) : WAIT_MS;
+    const waitMs = last === undefined ? this.#restMs(firstKey) : WAIT_MS;
     const crawl = settlesWithin(reading, waitMs, clock).then((isInTime) => {
       if (isInTime) return reading.then(foundIn);
       void reading.then(compare);
@@ -332,6 +333,15 @@ export class AggregateLists {
     if (read.items.length === 0 && isRefused) return REFUSED;
     return { ...read, readAtMs: this.#options.clock.now(), staleMs };
   }
+}
+
+function startKeyOf(template: string, { id }: Owner): string {
+  return `${template} ${id}`;
+}
+
+/** The key of a first list. A client with other capabilities may get a dedicated process, which starts then. */
+function firstKeyOf(list: ListField, template: string, { owner, profile }: Client): string {
+  return `${list} ${template} ${owner.id} ${shortKey(canonicalText(profile.capabilities))}`;
 }
 
 const REFUSED = 'It answered the request for its list with an error.';
