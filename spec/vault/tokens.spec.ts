@@ -290,6 +290,28 @@ vaults(
 );
 
 vaults(
+  'an account that is used is kept for longer than 180 days, also if its token is never renewed',
+  withBackend(
+    async ({ store, target, node }) => {
+      let passedMs = 0;
+      const { wall, now } = systemClock;
+      const clock = { ...systemClock, wall: () => wall() + passedMs, now: () => now() + passedMs };
+      const vault = node({ clock });
+      const outcomes: string[] = [];
+      for (const owner of ['user-1', 'user-2']) await connect(vault, target, owner);
+      for (let days = 0; days < 300; days += 100) {
+        await store.oauth.sweep(new Date(clock.wall()).toISOString());
+        outcomes.push(await codeOf(vault.tokens(target, 'user-1').current()));
+        passedMs += 100 * 24 * 3_600_000;
+      }
+      assert.equal(outcomes, ['none', 'none', 'none']);
+      assert.is(await codeOf(vault.tokens(target, 'user-2').current()), 'CONNECTION_REQUIRED none');
+    },
+    { hasRefreshTokens: false, tokenSeconds: 1e9 },
+  ),
+);
+
+vaults(
   'a token without refresh lives until a 401',
   withBackend(
     async ({ target, node }) => {

@@ -71,6 +71,8 @@ export interface ReadAccountConnection {
   readonly key: string;
   readonly version: number;
   readonly connectedAt: string;
+  /** The time from which on the sweep deletes it. */
+  readonly expiresAt?: string | undefined;
   readonly value: StoredAccountConnection;
 }
 
@@ -83,8 +85,9 @@ export interface AccountConnectionsOptions {
 
 /** The most connections of one list, the newest. */
 const MAX_LISTED = 1_000;
-/** The time after which the sweep deletes a connection that was ended, or not used, in ms. */
-const KEPT_MS = 180 * 24 * 3_600_000;
+/** The time after which the sweep deletes a connection that was ended, or not used, in ms. A use is written once a day. */
+const DAY_MS = 24 * 3_600_000;
+const KEPT_MS = 180 * DAY_MS;
 
 export function accountConnectionKey(
   owner: string,
@@ -125,7 +128,14 @@ export class AccountConnections {
     const { key, version, connectedAt } = before;
     const row = { ...this.#rowOf(key, value), createdAt: connectedAt };
     const isMine = await this.#options.store.replace(row, version);
-    return isMine ? { ...before, version: version + 1, value } : undefined;
+    return isMine ? { ...before, version: version + 1, expiresAt: row.expiresAt, value } : undefined;
+  }
+
+  /** Keeps a connection longer, because its token is used. Never rejects. */
+  async used(read: ReadAccountConnection): Promise<void> {
+    const endsAtMs = Date.parse(read.expiresAt ?? '1970-01-01');
+    if (endsAtMs >= this.#options.clock.wall() + KEPT_MS - DAY_MS) return;
+    await this.replace(read, read.value).catch(() => undefined); // the next use tries again
   }
 
   async delete(key: string): Promise<void> {
@@ -171,8 +181,8 @@ function filterOf(owner: string | undefined): OAuthFilter {
 }
 
 function readAccountConnection(row: OAuthRow): ReadAccountConnection {
-  const { key, version, createdAt } = row;
-  return { key, version, connectedAt: createdAt, value: readValue(row) };
+  const { key, version, createdAt, expiresAt } = row;
+  return { key, version, connectedAt: createdAt, expiresAt, value: readValue(row) };
 }
 
 /** The connection as the API shows it, without tokens. */

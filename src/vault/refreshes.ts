@@ -158,7 +158,10 @@ export class Refreshes {
       first ??= value.accessToken;
       // A token that changed meanwhile is used even if it expires soon; one that this call renewed also if it is the refused one.
       const isGood = value.accessToken !== first || !isDue(value, wall());
-      if (isRenewed || (isGood && value.accessToken !== refused)) return this.#keep(read, before);
+      if (isRenewed || (isGood && value.accessToken !== refused)) {
+        void this.#options.connections.used(read);
+        return this.#keep(read, before);
+      }
       const mayStillBeUsed = value.accessToken !== refused && !isOver(value, wall());
       if (this.#isHeld(key, value.lease)) {
         if (now() - beganAtMs > WAIT_MS) {
