@@ -116,6 +116,19 @@ test('a stream that has to end does not go on without end', async () => {
   await rejects(late, CommandFailure, /took more than 0 s for one answer$/);
 });
 
+test('an answer of more than ten million values is not read, however small they are', async () => {
+  const values = 10_000_001;
+  const texts = [
+    `[${'{},'.repeat(values)}{}]`,
+    '['.repeat(values) + ']'.repeat(values),
+    `{"text":"${',[\\"'.repeat(values / 3)}"}`,
+  ];
+  const remote = await findGateway(await serve((_, response) => void response.end(texts.shift())));
+  for (let count = 0; count < 2; count += 1)
+    await rejects(remote.request('/x'), CommandFailure, /its answer \(status 200\) is not JSON$/);
+  assert.is(Object(await remote.request('/x')).text.length, 3 * Math.floor(values / 3));
+});
+
 test('every part of an answer can be made a text, and has few levels', async () => {
   const odd = '{"toString":null,"valueOf":1}';
   const answer = `{"name":${odd},"list":[${odd}],"time":{"valueOf":null}}`;

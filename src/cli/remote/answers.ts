@@ -4,16 +4,35 @@ import { giveTexts, isDeeper, jsonIn } from '../../domain/json/json.ts';
 
 /** Nested arrays and objects of one answer; commands make texts of its fields. */
 const ANSWER_LEVELS = 1_000;
+/** Values of one answer: each takes up to 100 bytes of memory, and three in the text. */
+const MAX_ANSWER_VALUES = 10_000_000;
 
 /**
  * The value of JSON that another program wrote, of which every part can be made a text; undefined when it is not JSON, and when
- * it is nested too deeply. `parse` throws SyntaxError.
+ * it has too many levels or values. `parse` throws SyntaxError.
  */
 export function answerIn(text: string, parse?: (text: string) => unknown): unknown {
+  if (hasTooMany(text)) return undefined;
   const value = jsonIn(text, parse);
   if (isDeeper(value, ANSWER_LEVELS)) return undefined;
   giveTexts(value);
   return value;
+}
+
+const [QUOTE, COMMA, BRACKET, BACKSLASH, BRACE] = [0x22, 0x2c, 0x5b, 0x5c, 0x7b];
+
+/** Counts the commas and the brackets outside of strings. */
+function hasTooMany(text: string): boolean {
+  if (text.length <= MAX_ANSWER_VALUES) return false;
+  let count = 0;
+  let isInString = false;
+  for (let at = 0; at < text.length && count <= MAX_ANSWER_VALUES; at += 1) {
+    const unit = text.charCodeAt(at);
+    if (unit === QUOTE) isInString = !isInString;
+    else if (isInString && unit === BACKSLASH) at += 1;
+    else if (!isInString && (unit === COMMA || unit === BRACKET || unit === BRACE)) count += 1;
+  }
+  return count > MAX_ANSWER_VALUES;
 }
 
 export type Fields = Readonly<Record<string, unknown>>;
