@@ -124,8 +124,9 @@ test('an answer of more than ten million values is not read, however small they 
     `{"text":"${',[\\"'.repeat(values / 3)}"}`,
   ];
   const remote = await findGateway(await serve((_, response) => void response.end(texts.shift())));
+  const asked = () => remote.request('/x').then(() => 'read'); // a failure of this spec would show the answer
   for (let count = 0; count < 2; count += 1)
-    await rejects(remote.request('/x'), CommandFailure, /its answer \(status 200\) is not JSON$/);
+    await rejects(asked(), CommandFailure, /its answer \(status 200\) is not JSON$/);
   assert.is(Object(await remote.request('/x')).text.length, 3 * Math.floor(values / 3));
 });
 
