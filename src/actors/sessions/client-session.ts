@@ -277,7 +277,7 @@ export class ClientSession implements McpSession, SessionCore {
     return this.#messages?.areObserved === true && isNeeded;
   }
   get isCalling(): boolean {
-    return this.#calls?.isAtBinding === true;
+    return this.#calls?.isCalling === true;
   }
   get hasWaitingRequests(): boolean {
     return (this.#waiting?.size ?? 0) > 0;

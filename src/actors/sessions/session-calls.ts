@@ -41,7 +41,7 @@ export class SessionCalls {
   }
 
   /** True when calls are under way at a binding, or between two rounds. */
-  get isAtBinding(): boolean {
+  get isCalling(): boolean {
     return this.#reserved > 0 || this.#underWay.values().some(({ binding }) => binding !== undefined);
   }
 
