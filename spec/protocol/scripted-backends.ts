@@ -90,7 +90,7 @@ export class ScriptedSession implements McpSession {
   isClosed = false;
   readonly isStreaming = false;
   readonly isRecoverable = false;
-  calls = 0;
+  callCount = 0;
   readonly activity = new SessionActivity();
 
   constructor(id: string, ownerId: string, profile: ClientProfile, handshake: Handshake) {

@@ -129,7 +129,7 @@ test('a read that is silent for a third of its time is also made at another inst
   assert.equal([asked('a'), asked('b')], [1, 0]);
   await pass(1);
   assert.is(await resultOf(call), 'b');
-  assert.equal([harness.backend('a').open, session.instance.id, session.calls], [[], 'a', 0]);
+  assert.equal([harness.backend('a').open, session.instance.id, session.callCount], [[], 'a', 0]);
   const retried = harness.eventsOf('call.retried').map(({ instanceId, code }) => `${instanceId} ${code}`);
   assert.equal(retried, ['a BACKEND_TIMEOUT']);
 });
@@ -321,13 +321,13 @@ test('calls under way, and reservations between two rounds, keep their session b
   const session = await openSilent();
   const reservation = reserve(session);
   const call = ask(session, 'read');
-  assert.equal([session.calls, session.isCalling, session.setIdle()], [2, true, false]);
+  assert.equal([session.callCount, session.isCalling, session.setIdle()], [2, true, false]);
   harness.backend('a').last.result('done');
   await call.end;
-  assert.equal([session.calls, session.isCalling], [1, true]);
+  assert.equal([session.callCount, session.isCalling], [1, true]);
   reservation.leave();
   reservation.leave();
-  assert.equal([session.calls, session.isCalling, session.setIdle()], [0, false, true]);
+  assert.equal([session.callCount, session.isCalling, session.setIdle()], [0, false, true]);
 });
 
 test('the end of a session ends its calls and reservations', async () => {
@@ -343,7 +343,7 @@ test('the end of a session ends its calls and reservations', async () => {
     { code, delivered: sent },
     { code, delivered: 'no' },
   ]);
-  const found = [session.calls, harness.ref('a').calls.underWay, harness.ref('a').snapshot(1).inFlight];
+  const found = [session.callCount, harness.ref('a').calls.underWay, harness.ref('a').snapshot(1).inFlight];
   assert.equal(found, [0, 0, 0]);
   reserve(await harness.openSession(), (error) => ends.push(error.code));
   await harness.sessions.closeAll(60_000);
@@ -392,13 +392,13 @@ test('an owner holds no more reservations than its share, except for continued c
     reserve(session, tell),
   );
   const [first] = held;
-  assert.equal([session.calls, lost], [250, []]);
+  assert.equal([session.callCount, lost], [250, []]);
   reserve(session, tell);
-  assert.equal([session.calls, lost.splice(0)], [250, ['QUEUE_FULL unknown']]);
+  assert.equal([session.callCount, lost.splice(0)], [250, ['QUEUE_FULL unknown']]);
   const next = first && reserve(session, tell, first);
-  assert.equal([session.calls, lost], [251, []], 'until the call leaves its previous reservation');
+  assert.equal([session.callCount, lost], [251, []], 'until the call leaves its previous reservation');
   for (const reservation of [...held, next]) reservation?.leave();
-  assert.equal([session.calls, harness.ref('a').snapshot(1).inFlight], [0, 0]);
+  assert.equal([session.callCount, harness.ref('a').snapshot(1).inFlight], [0, 0]);
 });
 
 for (const whose of ['a shared', 'a dedicated'] as const) {

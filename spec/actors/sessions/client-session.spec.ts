@@ -167,17 +167,17 @@ test('ends the calls of an absent client one by one when other calls wait for ca
   const session = await harness.openSession(PLAIN, 'ann');
   const calls = Array.from({ length: 256 }, () => ask(session, 'write'));
   session.setAway(true);
-  assert.equal([session.calls, harness.ref('a').activeCalls], [256, 256], 'no call waits');
+  assert.equal([session.callCount, harness.ref('a').activeCalls], [256, 256], 'no call waits');
   const other = harness.call('write');
-  assert.equal([session.calls, harness.ref('a').activeCalls], [255, 256]);
+  assert.equal([session.callCount, harness.ref('a').activeCalls], [255, 256]);
   const end = await calls[0]?.end;
   assert.equal(errorView(end ?? ''), { code: 'QUEUE_FULL', delivered: 'unknown' });
   assert.equal(harness.backend('a').exchanges.filter(({ isCancelled }) => isCancelled).length, 1);
   session.setAway(false);
   const late = harness.call('write');
-  assert.equal([session.calls, harness.ref('a').activeCalls], [255, 256], 'its client is back');
+  assert.equal([session.callCount, harness.ref('a').activeCalls], [255, 256], 'its client is back');
   session.setAway(true);
-  assert.equal([session.calls, harness.fleet.group('t').queue.length], [254, 0]);
+  assert.equal([session.callCount, harness.fleet.group('t').queue.length], [254, 0]);
   for (const { subscription } of [...calls, other, late]) subscription.unsubscribe();
 });
 
@@ -192,9 +192,9 @@ test('keeps the calls of an absent client while no other call waits for their ca
   session.setAway(true);
   const elsewhere = id === 'a' ? 'b' : 'a';
   const others = Array.from({ length: 257 }, () => harness.call('write', { instanceId: elsewhere }));
-  assert.equal([session.calls, calls.filter(({ subscription }) => subscription.closed).length], [257, 0]);
+  assert.equal([session.callCount, calls.filter(({ subscription }) => subscription.closed).length], [257, 0]);
   for (let call = 0; call < 255; call += 1) others.push(harness.call('write'));
-  assert.equal([session.calls, asking.subscription.closed], [2, false]);
+  assert.equal([session.callCount, asking.subscription.closed], [2, false]);
   for (const { subscription } of [asking, ...calls, ...others]) subscription.unsubscribe();
 });
 

@@ -386,7 +386,7 @@ test('idle sessions end a few per turn, those that were used meanwhile later', a
 test('closing refuses new sessions and ends all: busy ones after their calls, or after the grace time', async () => {
   await harness.add('a');
   const [idle, busy, stuck] = [add(), add(), add()];
-  busy.calls = stuck.calls = 1;
+  busy.callCount = stuck.callCount = 1;
   const closed = harness.sessions.closeAll(2 * LIMITS.sessionIdleMs);
   for (const ms of [UNUSED_MS, LIMITS.sessionIdleMs]) await pass(ms);
   const reasons = () => [idle, busy, stuck].map(({ endReason }) => endReason);
@@ -472,7 +472,7 @@ class AggregateSession extends ScriptedSession {
 
   /** Its last call ends. */
   finish(): void {
-    this.calls = 0;
+    this.callCount = 0;
     harness.sessions.used(this);
   }
 }

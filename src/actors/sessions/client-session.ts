@@ -240,7 +240,7 @@ export class ClientSession implements McpSession, SessionCore {
   get isStreaming(): boolean {
     return this.#holds > 0;
   }
-  get calls(): number {
+  get callCount(): number {
     return this.#calls?.size ?? 0;
   }
   get isRecoverable(): boolean {
@@ -249,7 +249,7 @@ export class ClientSession implements McpSession, SessionCore {
 
   /** Ends the actor, unless `messages$` has subscribers. These do not count as a use: their client may be gone. */
   setIdle(): boolean {
-    if (this.#holds > 0 || this.calls > 0) return false;
+    if (this.#holds > 0 || this.callCount > 0) return false;
     if (this.#messages?.areObserved) return true;
     this.send({ type: 'setIdle' });
     this.#dropActor();

@@ -294,7 +294,7 @@ export class ClientSessions implements AllSessions {
     const refusal = shuttingDown();
     await scheduler.each(this.#all(), (session) => {
       session.dismiss?.(refusal); // no next round is taken
-      if (session.calls === 0) void this.#end(session, 'shutDown');
+      if (session.callCount === 0) void this.#end(session, 'shutDown');
     });
     if (this.size > 0) await Promise.race([this.#emptied.promise, late]);
     disarm();
@@ -303,7 +303,7 @@ export class ClientSessions implements AllSessions {
 
   used(session: McpSession): void {
     const isUnusable = session instanceof ClientSession && session.group.isDeleted;
-    if (session.calls > 0 || !(this.isClosing || isUnusable)) this.#idling.used(session);
+    if (session.callCount > 0 || !(this.isClosing || isUnusable)) this.#idling.used(session);
     else void this.#end(session, this.isClosing ? 'shutDown' : 'templateDeleted');
     this.#drain?.used(session);
   }

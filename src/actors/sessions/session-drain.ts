@@ -64,7 +64,7 @@ export class SessionDrain {
   }
 
   #releaseDue(session: McpSession): void {
-    if (session.calls > 0 || !session.isRecoverable || !this.#due.delete(session)) return;
+    if (session.callCount > 0 || !session.isRecoverable || !this.#due.delete(session)) return;
     if (this.#deps.hasOthers()) this.#deps.release(session);
     else this.#waiting.add(session);
   }

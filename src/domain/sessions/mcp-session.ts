@@ -94,7 +94,7 @@ export interface McpSession {
   /** True while a stream of the client is open. */
   readonly isStreaming: boolean;
   /** The number of calls under way. */
-  readonly calls: number;
+  readonly callCount: number;
   /** True when another node can continue the session as it is now. */
   readonly isRecoverable: boolean;
   readonly activity: SessionActivity;

@@ -49,7 +49,7 @@ function setUp(owner: Owner = ADA, scheduler = untimedScheduler()) {
       ...NO_SESSIONS,
       add: () => {},
       findAny: (): McpSession => session,
-      used: () => uses.push(session.calls),
+      used: () => uses.push(session.callCount),
       remove: () => uses.push('removed'),
     },
     timeoutFor: () => 4_000,
@@ -85,7 +85,7 @@ test('a call waits for a part only within its timeout, and the part opens all th
   assert.equal([await second, a.sessions.length], [{ called: { name: 'x' } }, 1]);
   const found = a.asked.map(({ arrivedAtMs }) => arrivedAtMs);
   assert.equal(found, [3_000]);
-  assert.equal([session.calls, session.setIdle()], [0, true]);
+  assert.equal([session.callCount, session.setIdle()], [0, true]);
 });
 
 test('a part that opens after the end of its session ends at once', async () => {

@@ -110,7 +110,7 @@ export class AggregateSession implements McpSession {
   readonly handshake: Handshake;
   readonly isShared = false;
   readonly ended$ = new ReplaySubject<EndReason>(1);
-  calls = 0;
+  callCount = 0;
   generation: number | undefined;
   readonly #deps: AggregateSessionDeps;
   #value: AggregateSessionValue;
@@ -180,7 +180,7 @@ export class AggregateSession implements McpSession {
   }
 
   get isStreaming(): boolean {
-    return this.#holds > this.calls;
+    return this.#holds > this.callCount;
   }
 
   get isRecoverable(): boolean {
@@ -222,14 +222,14 @@ export class AggregateSession implements McpSession {
     return defer(() => {
       const { endReason } = this.#value;
       if (endReason !== undefined) throw sessionEnded(endReason);
-      this.calls += 1;
+      this.callCount += 1;
       const release = this.hold();
       const bound = splitInstance(instanceId)?.template;
       const events$ =
         request.method === 'logging/setLevel' ? this.#setLevel(request) : this.#route(request, bound);
       return events$.pipe(
         finalize(() => {
-          this.calls -= 1;
+          this.callCount -= 1;
           release();
         }),
       );
