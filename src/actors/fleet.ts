@@ -258,7 +258,7 @@ export class Fleet {
   }
 
   /** The instances of one template, or of all. Throws TEMPLATE_NOT_FOUND, also for a deleted template. */
-  existingInstances(template?: string): Instance[] {
+  undeletedInstances(template?: string): Instance[] {
     const templates = template === undefined ? this.templates : [template];
     return templates.flatMap((name) => this.undeletedGroup(name).instances);
   }

@@ -209,7 +209,7 @@ export class TemplateGroup {
   }
 
   /** The server ids of instances that other nodes run, and the calls in flight there; undefined when there are none. */
-  get elsewhere(): { readonly calls: number; readonly serverIds: ReadonlySet<string> } | undefined {
+  get callsElsewhere(): { readonly calls: number; readonly serverIds: ReadonlySet<string> } | undefined {
     let calls = 0;
     let serverIds: Set<string> | undefined;
     for (const instance of this.byId.values()) {

@@ -354,7 +354,7 @@ export class Gateway {
 
   /** The counts of `health`, of one template or of all. TEMPLATE_NOT_FOUND. */
   countInstances(template?: string): Pick<TemplateHealth, 'total' | 'healthy'> {
-    return countHealth(this.#deps.fleet.existingInstances(template));
+    return countHealth(this.#deps.fleet.undeletedInstances(template));
   }
 
   /**
@@ -386,7 +386,7 @@ export class Gateway {
         template,
         queued: group.queue.length,
         inFlight: group.inFlight,
-        elsewhere: group.elsewhere,
+        elsewhere: group.callsElsewhere,
         clients: clients.get(template) ?? summedClients([]),
         get instances() {
           return group.statuses().map(({ snapshot }) => snapshot);

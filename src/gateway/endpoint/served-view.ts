@@ -21,7 +21,7 @@ import type { ToolApprovals } from '../../registry/pinned/tool-approvals.ts';
 
 export interface ServedViewDeps {
   readonly registry: ViewRegistry;
-  readonly fleet: Pick<Fleet, 'has' | 'existingInstances'>;
+  readonly fleet: Pick<Fleet, 'has' | 'undeletedInstances'>;
   readonly aggregate: Omit<AggregateOptions, 'selection'>;
   readonly callLimiter: CallLimiter;
   readonly approvals: Pick<ToolApprovals, 'waitingIn'>;
@@ -138,7 +138,7 @@ export class ServedView {
     ]);
     const { fleet, registry, aggregate } = this.#deps;
     const kindOf = (name: string) => {
-      if (fleet.has(name)) return fleet.existingInstances(name).length > 0 ? 'template' : 'empty';
+      if (fleet.has(name)) return fleet.undeletedInstances(name).length > 0 ? 'template' : 'empty';
       return registry.find(name) === undefined ? undefined : 'view';
     };
     return viewProblems(this.#compiled, { tools, prompts, resources }, kindOf, aggregate.scheduler);

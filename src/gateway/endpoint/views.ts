@@ -226,7 +226,7 @@ export class Views implements ServedViews {
   health(id: string): ReturnType<ServedViews['health']> {
     const { fleet } = this.#deps;
     return this.find(id).definition.from.map(({ template }) => {
-      const { total, healthy } = countHealth(fleet.has(template) ? fleet.existingInstances(template) : []);
+      const { total, healthy } = countHealth(fleet.has(template) ? fleet.undeletedInstances(template) : []);
       return { template, total, healthy };
     });
   }
