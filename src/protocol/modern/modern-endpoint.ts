@@ -162,7 +162,7 @@ export class ModernEndpoint {
   #begin(asked: ModernRequest, request: McpRequest, reply: ReplyWriter): void {
     const report = request.report(asked);
     const call = new ModernCall(asked, report, reply, this.#deps);
-    call.start(this.#answers(asked, request, report), this.#deps.slowAnswerTimer);
+    call.start(this.#eventsOf(asked, request, report), this.#deps.slowAnswerTimer);
     if (!call.isOver) reply.onGone(() => call.cancel());
   }
 
@@ -174,18 +174,18 @@ export class ModernEndpoint {
   }
 
   /** Continues a call that waits for its client, or sends the request to the instance that it concerns, or to any. */
-  #answers(
+  #eventsOf(
     asked: ModernRequest,
     from: McpRequest,
     report: CallReport,
   ): Observable<SourcedEvent | ClientQuestion> {
     const { affinity, questions } = this.#deps;
     const target = affinity.targetOf(asked);
-    if (target === undefined) return this.#begun(asked, from, { report }); // nearly always
+    if (target === undefined) return this.#exchange(asked, from, { report }); // nearly always
     if (!('waitingCallId' in target)) {
       const { confirmation } = target;
-      const begun = (confirmed?: string) => this.#begun(asked, from, { report, ...target, confirmed });
-      return confirmation === undefined ? begun() : this.#whenUsed(asked, confirmation, begun);
+      const send = (confirmed?: string) => this.#exchange(asked, from, { report, ...target, confirmed });
+      return confirmation === undefined ? send() : this.#whenUsed(asked, confirmation, send);
     }
     const resumed = questions.resume(target.waitingCallId, asked.owner.id, asked.method, target.answers);
     if (resumed === undefined) throw invalidParams(CALL_LOST, { reason: 'call_lost' });
@@ -200,22 +200,23 @@ export class ModernEndpoint {
   #whenUsed(
     { method }: ModernRequest,
     { tool, id, action }: StatedConfirmation,
-    begun: (confirmed?: string) => Observable<SourcedEvent | ClientQuestion>,
+    send: (confirmed?: string) => Observable<SourcedEvent | ClientQuestion>,
   ): Observable<SourcedEvent | ClientQuestion> {
-    if (action === undefined) return begun();
+    if (action === undefined) return send();
     return defer(() => this.#useOnce(id)).pipe(
       switchMap((takeBack) => {
-        if (takeBack === undefined) return begun();
-        if (action === 'accept') return begun(tool).pipe(catchError((thrown) => refused(thrown, takeBack)));
+        if (takeBack === undefined) return send();
+        if (action === 'accept')
+          return send(tool).pipe(catchError((thrown) => takeBackIfRefused(thrown, takeBack)));
         return of(ownAnswer(failure(method, notConfirmed(action))));
       }),
     );
   }
 
-  #begun(
+  #exchange(
     asked: ModernRequest,
     from: McpRequest,
-    { report, params = asked.params, instanceId, confirmed }: Begun,
+    { report, params = asked.params, instanceId, confirmed }: SendOptions,
   ): Observable<SourcedEvent | ClientQuestion> {
     const headers = paramHeadersIn(from.headers);
     const { method, owner, backends } = asked;
@@ -233,13 +234,13 @@ export class ModernEndpoint {
 }
 
 /** Takes the use of a confirmation back if the call was refused only for now; rethrows the error. */
-async function refused(thrown: unknown, takeBack: () => Promise<void>): Promise<never> {
+async function takeBackIfRefused(thrown: unknown, takeBack: () => Promise<void>): Promise<never> {
   if (hasCode(thrown, 'RATE_LIMIT_EXCEEDED')) await takeBack().catch(() => undefined); // its user is asked again
   throw thrown;
 }
 
-/** The beginning of a request: sent as its target says, and perhaps confirmed. */
-interface Begun {
+/** How a request is sent: as its target says, and perhaps confirmed. */
+interface SendOptions {
   readonly report: CallReport;
   readonly params?: ModernRequest['params'];
   readonly instanceId?: string | undefined;
