@@ -20,7 +20,7 @@ interface ClosingContext {
 }
 
 /** Calls back when the client disconnects before the answer is complete; at once if it already has. */
-export function whenGone(context: ClosingContext, listener: () => void): void {
+export function onGone(context: ClosingContext, listener: () => void): void {
   const { res: response } = context;
   if (response.destroyed) {
     if (!response.writableFinished) listener();

@@ -35,9 +35,9 @@ export function serve(
   { isSse = false }: { readonly isSse?: boolean } = {},
 ): Reply | Promise<Reply> {
   const known = services.peers?.untilLifeKnown();
-  if (known === undefined) return new McpServing(method, input, services, isSse).whenLocated(); // nearly always
+  if (known === undefined) return new McpServing(method, input, services, isSse).untilLocated(); // nearly always
   const sinceMs = services.clock.now();
-  return known.then(() => new McpServing(method, input, services, isSse, sinceMs).whenLocated());
+  return known.then(() => new McpServing(method, input, services, isSse, sinceMs).untilLocated());
 }
 
 /** One request, and the reply that serves it. */
@@ -67,7 +67,7 @@ class McpServing implements ServedReply {
   }
 
   /** This object, once it is known which node holds the session. */
-  whenLocated(): McpServing | Promise<McpServing> {
+  untilLocated(): McpServing | Promise<McpServing> {
     const id = this.#sessionId;
     const peer = id === undefined ? undefined : this.#services.peers?.ofSession(id);
     if (peer === undefined) return this;

@@ -18,7 +18,7 @@ export interface Backends {
    * Resolves when there are handshakes, or no reason to wait any longer: nothing is starting, or the timeout of a
    * call has passed. Undefined when there is no reason to wait at all. Rejects with QUEUE_FULL.
    */
-  whenStarted?(owner: Owner): Promise<void> | undefined;
+  untilStarted?(owner: Owner): Promise<void> | undefined;
   /**
    * NO_HEALTHY_INSTANCE with the reasons of the instances, or TEMPLATE_NOT_FOUND. Only for the path of one
    * template.

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { invalidCredentials } from '../../../src/domain/errors/account-errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { whenGone } from '../../../src/http/client-gone.ts';
+import { onGone } from '../../../src/http/client-gone.ts';
 import { HttpReplyWriter } from '../../../src/http/replies/reply-writer.ts';
 import type { HttpContext } from '../../../src/http/request.ts';
 import {
@@ -141,7 +141,7 @@ async function serveStream(options?: EventStreamOptions) {
   const opened = Promise.withResolvers<{ stream: OpenStream; gone: Promise<void> }>();
   const app = await startMiddlewares((context) => {
     const gone = Promise.withResolvers<void>();
-    whenGone(context, gone.resolve);
+    onGone(context, gone.resolve);
     opened.resolve({ stream: new OpenStream(context, streams), gone: gone.promise });
   });
   const listen = async () => {

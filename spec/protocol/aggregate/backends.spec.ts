@@ -104,7 +104,7 @@ test('a session waits for servers that start for the first time, since its clien
   const handshake = { ...b.handshake, greeting: { instructions: 'Ask twice.' } };
   const { promise, resolve } = Promise.withResolvers<void>();
   b.handshakes = () => [];
-  Object.assign(b, { whenStarted: () => promise });
+  Object.assign(b, { untilStarted: () => promise });
   const open = async () => {
     const opened: McpSession[] = [];
     const opening = aggregated.openSession(ADA, PROFILE).then((session) => opened.push(session));
@@ -131,7 +131,7 @@ test('a session waits for servers that start for the first time, since its clien
   resolve();
   await last.opening;
   assert.match(String(last.instructions()), '## b\n\nAsk twice.');
-  assert.is(aggregated.whenStarted(ADA), undefined);
+  assert.is(aggregated.untilStarted(ADA), undefined);
   a.handshakes = () => [];
   const inTheMiddle = await open();
   assert.is(inTheMiddle.opened.length, 1, 'it is not starting');
@@ -141,7 +141,7 @@ test('a session that waited for a start is not opened at a view that was deleted
   const { b, aggregated } = twoTemplates();
   const { promise, resolve } = Promise.withResolvers<void>();
   b.handshakes = () => [];
-  Object.assign(b, { whenStarted: () => promise });
+  Object.assign(b, { untilStarted: () => promise });
   const opening = aggregated.openSession(ADA, PROFILE);
   aggregated.close('viewDeleted');
   resolve();

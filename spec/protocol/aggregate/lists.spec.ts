@@ -244,7 +244,7 @@ test('waits for a template that is starting, and counts it as missing after that
   const { promise, resolve } = Promise.withResolvers<void>();
   const [handshake] = slow.handshakes();
   slow.handshakes = () => [];
-  Object.assign(slow, { whenStarted: () => promise });
+  Object.assign(slow, { untilStarted: () => promise });
   const first = gather();
   await settled();
   mock.timers.tick(10_000);
@@ -264,7 +264,7 @@ test('waits for the start of a template that was registered again as long as for
   for (const _ of ['first', 'again']) {
     const { promise, resolve } = Promise.withResolvers<void>();
     slow.handshakes = () => [];
-    Object.assign(slow, { whenStarted: () => promise });
+    Object.assign(slow, { untilStarted: () => promise });
     const listed = gather();
     await pass(6_000);
     slow.handshakes = () => (handshake === undefined ? [] : [handshake]);
@@ -278,7 +278,7 @@ test('all requests of one owner take one place among those that wait for a start
   const waiting: string[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
   slow.handshakes = () => [];
-  Object.assign(slow, { whenStarted: ({ id }: Owner) => promise.then(() => void waiting.push(id)) });
+  Object.assign(slow, { untilStarted: ({ id }: Owner) => promise.then(() => void waiting.push(id)) });
   const asked = ['ann', 'ann', 'bob'].flatMap((id) => [
     lists.gather('tools', ['slow'], { ...CLIENT, owner: { id } }),
     lists.gather('prompts', ['slow'], { ...CLIENT, owner: { id } }),

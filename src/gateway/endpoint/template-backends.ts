@@ -110,7 +110,7 @@ export class TemplateBackends implements Backends {
     return false;
   }
 
-  whenStarted(owner: Owner): Promise<void> | undefined {
+  untilStarted(owner: Owner): Promise<void> | undefined {
     const { fleet, clock } = this.#deps;
     if (!fleet.has(this.#template) || this.#hasHandshakes) return undefined; // nearly always at the first instance
     const group = fleet.group(this.#template);

@@ -1,7 +1,7 @@
 // Writes the answer of the MCP endpoint to one HTTP request: one body, none, or an event stream. src/protocol makes the messages.
 
 import type { McpLog, McpStream, ReplyWriter } from '../../protocol/endpoint-types.ts';
-import { whenGone } from '../client-gone.ts';
+import { onGone } from '../client-gone.ts';
 import type { HttpContext } from '../request.ts';
 import { EVENT_STREAM_TYPE, type EventStreams, OpenStream, soleEvent } from '../sse/event-stream.ts';
 import type { BytesReply } from './reply.ts';
@@ -49,7 +49,7 @@ export class HttpReplyWriter implements ReplyWriter {
       return;
     }
     this.#goneListeners = [listener];
-    whenGone(this.#context, () => this.#notifyGone());
+    onGone(this.#context, () => this.#notifyGone());
   }
 
   #notifyGone(): void {

@@ -117,12 +117,12 @@ export class AggregateBackends implements Backends {
   }
 
   /** See Backends; the servers that are starting for the first time are waited for as by lists (ADR 392). */
-  whenStarted(owner: Owner): Promise<void> | undefined {
+  untilStarted(owner: Owner): Promise<void> | undefined {
     return this.#options.lists.untilStarted(this.#templates(owner), owner);
   }
 
   async openSession(owner: Owner, profile: ClientProfile, { id }: SessionOpening = {}): Promise<McpSession> {
-    await this.whenStarted(owner);
+    await this.untilStarted(owner);
     if (this.#closedFor !== undefined) throw sessionEnded(this.#closedFor);
     const handshake = this.#handshake(owner);
     const value = newAggregateSession(owner, profile, handshake, this.#selection.view);

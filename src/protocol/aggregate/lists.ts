@@ -208,7 +208,7 @@ export class AggregateLists {
   /** Waits while the template is starting for the first time, at most so long, and as #restMs says for all requests of its owner. */
   async #untilConnected(template: string, owner: Owner, mostMs: number): Promise<void> {
     const key = startKeyOf(template, owner);
-    const started = this.#starts.get(key) ?? this.#options.backendsOf(template).whenStarted?.(owner);
+    const started = this.#starts.get(key) ?? this.#options.backendsOf(template).untilStarted?.(owner);
     if (started === undefined) return;
     const forget = () => this.#starts.delete(key);
     if (!this.#starts.has(key)) started.then(forget, forget);

@@ -85,7 +85,7 @@ export class ModernAffinity {
    * Resolves when the other nodes have reported where the task of the request is; undefined when there is nothing to
    * ask.
    */
-  whenTaskKnown(request: ModernRequest): Promise<void> | undefined {
+  untilTaskKnown(request: ModernRequest): Promise<void> | undefined {
     const { taskId } = request.params;
     return isTaskMethod(request.method) && isTaskId(taskId)
       ? this.#tasks.untilKnown(request, taskId)

@@ -147,7 +147,7 @@ export class ModernEndpoint {
         const waitingCallId =
           request.forward === undefined ? undefined : this.#deps.affinity.waitingCallIdOf(asked);
         const forwarded = waitingCallId === undefined ? undefined : request.forward?.(waitingCallId);
-        const waiting = forwarded ?? this.#deps.affinity.whenTaskKnown(asked)?.then(() => false);
+        const waiting = forwarded ?? this.#deps.affinity.untilTaskKnown(asked)?.then(() => false);
         if (waiting === undefined) return this.#begin(asked, request, reply);
         const otherwise = (isForwarded: boolean): void => {
           if (!isForwarded) this.#begin(asked, request, reply);
@@ -249,7 +249,7 @@ interface SendOptions {
 
 /** Calls `answer` now, or once the servers that are starting have reported their capabilities. */
 function started({ backends, owner, id }: ModernRequest, answer: () => void): void | Promise<void> {
-  const waiting = backends.whenStarted?.(owner);
+  const waiting = backends.untilStarted?.(owner);
   return waiting === undefined
     ? answer()
     : waiting.then(answer).catch((thrown: unknown) => {
