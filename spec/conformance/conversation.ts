@@ -172,7 +172,7 @@ export function conversationConformance(test: Suite, subject: TransportSubject, 
     const left = see(one.exchange(callTool('sleep', { ms: 60_000 })));
     await see(one.exchange(callTool('echo', { text: 'the other one has been sent by now' })));
     const [closed] = await Promise.all([collect(one.closed$), one.close(), one.close()]);
-    assert.equal(closed, [{ reason: 'closed by the gateway', expected: true }]);
+    assert.equal(closed, [{ reason: 'closed by the gateway', isExpected: true }]);
     assert.equal(await collect(one.closed$), closed);
     assert.equal(failure((await left).end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
     const late = await see(one.exchange(callTool('echo', { text: 'late' })));

@@ -200,7 +200,7 @@ export function transportConformance(test: Suite, subject: TransportSubject): vo
     await transport.close();
     const closings = [await early, await collect(transport.closed$)];
     assert.is(closings[0]?.length, 1);
-    assert.is(closings[0]?.[0]?.expected, true);
+    assert.is(closings[0]?.[0]?.isExpected, true);
     assert.equal(closings[1], closings[0]);
   });
 

@@ -15,10 +15,10 @@ import type { Handshake } from '../domain/mcp/mcp.ts';
 /** The end of a transport. `reason` is a clause, such as "exited with code 7" or "closed by the gateway". */
 export interface Closed extends ProgramEnd {
   /** True when the gateway asked for the end. */
-  readonly expected: boolean;
+  readonly isExpected: boolean;
 }
 
-export const CLOSED_BY_GATEWAY: Closed = { reason: 'closed by the gateway', expected: true };
+export const CLOSED_BY_GATEWAY: Closed = { reason: 'closed by the gateway', isExpected: true };
 
 /** The fields of an instance's snapshot that its transport provides. */
 export interface TransportDiagnostics {

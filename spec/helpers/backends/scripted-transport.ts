@@ -186,7 +186,7 @@ export class ScriptedTransport implements Transport {
 
   async close(): Promise<void> {
     this.closings += 1;
-    this.#end({ reason: 'closed by the gateway', expected: true });
+    this.#end({ reason: 'closed by the gateway', isExpected: true });
     if (this.closesSlowly) await this.#finished.promise;
   }
 
@@ -223,7 +223,7 @@ export class ScriptedTransport implements Transport {
 
   /** Loses the backend: its unanswered requests fail. */
   disconnect(end: ProgramEnd = exitedWith(7)): void {
-    this.#end({ ...end, expected: false });
+    this.#end({ ...end, isExpected: false });
   }
 
   #end(closed: Closed): void {

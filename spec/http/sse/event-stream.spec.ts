@@ -98,7 +98,7 @@ test('drop events that a slow client does not read, but never the result', async
   // Much more than the system buffers, all in one turn: the client has no chance to read meanwhile.
   const data = JSON.stringify('x'.repeat(500_000));
   for (let count = 0; count < 100; count += 1) events$.next({ name: 'log', data });
-  events$.next({ name: 'result', data: '{}', essential: true });
+  events$.next({ name: 'result', data: '{}', isAnswer: true });
   events$.complete();
   const text = await readAll(socket);
   const logs = text.split('event: log').length - 1;

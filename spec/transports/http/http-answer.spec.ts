@@ -52,7 +52,11 @@ async function post(
 }
 
 const resultText = '{"result":{"content":[]},"jsonrpc":"2.0","id":1}';
-const complete = (detail: string, streamed = false): AnswerEnding => ({ kind: 'complete', detail, streamed });
+const complete = (detail: string, isStreamed = false): AnswerEnding => ({
+  kind: 'complete',
+  detail,
+  isStreamed,
+});
 const kinds = ({ messages }: Seen) => messages.map(({ kind }) => kind);
 
 test('a large body is read in its turn, counts until then, and is not read after an abort', async () => {

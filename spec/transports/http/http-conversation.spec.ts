@@ -137,7 +137,7 @@ for (const unknownSession of [404, 400] as const) {
       const { end } = await see(conversation.exchange(echo('x')));
       order.push(failure(end));
       assert.equal(order, [
-        { reason: 'it forgot the session', expected: false },
+        { reason: 'it forgot the session', isExpected: false },
         { code: 'BACKEND_UNAVAILABLE', delivered: 'no' },
       ]);
       conversation.messages$.subscribe({ complete: () => listening.push('completed') });
@@ -162,7 +162,7 @@ test('ends when the listening stream is refused for a lost session', async () =>
     await until(() => openStreams(server) === 2, 'the client listens');
     server.forgetSessions();
     await until(() => closings.length === 1, 'it is closed');
-    assert.equal(closings, [{ reason: 'it forgot the session', expected: false }]);
+    assert.equal(closings, [{ reason: 'it forgot the session', isExpected: false }]);
   });
 });
 

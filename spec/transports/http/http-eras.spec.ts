@@ -88,7 +88,7 @@ test('a backend that leaves the legacy era loses its sessions of that era, and i
     answers['tools/call'] = refused(400, -32022);
     const { end } = await call();
     assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
-    assert.equal(await closed, { reason: 'it forgot the session', expected: false });
+    assert.equal(await closed, { reason: 'it forgot the session', isExpected: false });
     answers.initialize = refused(400, -32022);
     const refusal = await opening(transport).catch((thrown: unknown) => thrown);
     assert.is(refusal instanceof GatewayError && refusal.facts.health, 'suspicious');
@@ -114,7 +114,7 @@ for (const [then, before, now, after] of [
       const { end } = await see(transport.exchange({ method: 'ping' }));
       assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
       const reason = `it now speaks the ${now} era, and spoke the ${then} era before`;
-      assert.equal(await closed, { reason, expected: false });
+      assert.equal(await closed, { reason, isExpected: false });
       assert.is(asked.at(-1), 'DELETE', 'no session is left');
     });
   });

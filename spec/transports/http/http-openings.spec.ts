@@ -28,7 +28,7 @@ const MANY = 2_000;
 const PER_TURN = 5;
 /** Longer than any test takes. */
 const HANDSHAKE_MS = 60_000;
-const CLOSED: Closed = { reason: 'over', expected: true };
+const CLOSED: Closed = { reason: 'over', isExpected: true };
 
 test('hanging openings of one owner delay neither calls nor the openings of others', () =>
   withHanging(async ({ url, hanging }) => {

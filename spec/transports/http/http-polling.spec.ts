@@ -211,7 +211,7 @@ test('stops polling when the caller leaves, and cancels the call at the backend'
 });
 
 for (const [what, answer, closings] of [
-  ['404 ends', status(404), [{ reason: 'it forgot the session', expected: false }]],
+  ['404 ends', status(404), [{ reason: 'it forgot the session', isExpected: false }]],
   ['400, as for an unknown event, does not end', refused(400, -32000, null), []],
 ] as const) {
   test(`a poll that is answered with ${what} the conversation of a client`, async () => {

@@ -115,7 +115,7 @@ test('does not count the loss of a backend as its own end', async () => {
     await see(transport.exchange(callTool('echo', { text: 'x' })));
     assert.equal(closings, []);
     await transport.close();
-    assert.equal(closings, [{ reason: 'closed by the gateway', expected: true }]);
+    assert.equal(closings, [{ reason: 'closed by the gateway', isExpected: true }]);
   });
 });
 
@@ -189,7 +189,7 @@ test('ends the conversations of many clients a few per turn of the event loop', 
       const conversation = await transport.openConversation({ profile: noCapability, signal });
       conversation?.closed$.subscribe(turns.note);
     }
-    await transport.end({ reason: 'lost', expected: false });
+    await transport.end({ reason: 'lost', isExpected: false });
     assert.equal([turns.all, turns.fullest], [40, 5]);
   } finally {
     await server.close();

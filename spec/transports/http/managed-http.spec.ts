@@ -95,7 +95,7 @@ test('ends when the program exits, with the reason of the exit and every call an
     await see(transport.exchange(callTool('echo', { text: 'the other was sent' })));
     process.kill(transport.diagnostics().pid ?? 0, 'SIGKILL');
     assert.equal(failure((await left).end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-    assert.equal(await firstValueFrom(transport.closed$), { reason: 'killed by SIGKILL', expected: false });
+    assert.equal(await firstValueFrom(transport.closed$), { reason: 'killed by SIGKILL', isExpected: false });
     const { end } = await see(transport.exchange(callTool('echo', { text: 'too late' })));
     assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
   });

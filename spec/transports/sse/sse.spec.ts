@@ -152,7 +152,7 @@ test('ends when its stream ends, and fails all open calls and conversations', as
     for (const { end } of await Promise.all(left)) {
       assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
     }
-    const closed = { reason: 'it ended its event stream', expected: false };
+    const closed = { reason: 'it ended its event stream', isExpected: false };
     assert.equal(closings, [closed, closed]);
     const late = await see(transport.exchange(callTool('echo', { text: 'late' })));
     assert.equal(failure(late.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
@@ -244,7 +244,7 @@ async function withChannel(
   try {
     await body({ channel, server });
   } finally {
-    channel.end({ reason: 'closed by the gateway', expected: true });
+    channel.end({ reason: 'closed by the gateway', isExpected: true });
     await connection.destroy();
     await server.close();
   }

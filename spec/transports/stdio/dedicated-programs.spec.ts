@@ -166,7 +166,7 @@ class Fake extends Channel {
 
   /** The program is dead; what it started may be left. */
   die(): void {
-    this.end({ reason: 'exited with code 1', expected: false });
+    this.end({ reason: 'exited with code 1', isExpected: false });
   }
 
   /** Nothing is left of it. */

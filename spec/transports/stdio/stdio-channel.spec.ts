@@ -76,7 +76,7 @@ for (const order of ['--id-first=no', '--id-first']) {
         const { end } = await see(transport.exchange(misbehave(how)));
         assert.equal([failure(end), failure((await other).end)], [LOST, LOST]);
         assert.match(String(end), 'exited with code 7');
-        assert.equal(await closed, { ...exitedWith(7), expected: false });
+        assert.equal(await closed, { ...exitedWith(7), isExpected: false });
       }));
   }
 
@@ -211,7 +211,7 @@ test('a server that closes its stdin and keeps running is closed', () =>
       const found = refused.map(({ end }) => failure(end)?.code);
       assert.equal(found, ['BACKEND_UNAVAILABLE', 'BACKEND_UNAVAILABLE']);
       assert.equal(failure((await see(transport.exchange({ method: 'd' }))).end)?.delivered, 'no');
-      assert.equal(await closed, { reason: 'closed its standard input', expected: false });
+      assert.equal(await closed, { reason: 'closed its standard input', isExpected: false });
       assert.equal(failure((await received).end), LOST);
     },
   ));
@@ -221,7 +221,7 @@ test('a server that closes its stdout and keeps running is closed', () =>
     const closed = firstValueFrom(transport.closed$);
     const { end } = await see(transport.exchange({ method: 'a' }));
     assert.equal(failure(end), LOST);
-    assert.equal(await closed, { reason: 'closed its standard output', expected: false });
+    assert.equal(await closed, { reason: 'closed its standard output', isExpected: false });
   }));
 
 test('a server that asks without end and never reads does not fill the memory', () =>

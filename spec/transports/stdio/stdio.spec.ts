@@ -90,7 +90,7 @@ test('closed$ reports that the program exited by itself', async () => {
   const closed = collect(transport.closed$);
   const { events } = await see(transport.exchange(callTool('echo', { text: 'last words' })));
   assert.is(textOf(events[0]), 'last words');
-  assert.equal(await closed, [{ ...exitedWith(1), expected: false }]);
+  assert.equal(await closed, [{ ...exitedWith(1), isExpected: false }]);
   const { end } = await see(transport.exchange(callTool('echo', { text: 'too late' })));
   assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
   assert.is(transport.diagnostics().pid, null);

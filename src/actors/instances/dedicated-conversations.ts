@@ -113,8 +113,8 @@ export class DedicatedConversations implements ConversationListener {
     this.#options.emit({ type: 'upstream.opened', ...this.#eventFor(ownerId), ...pidOf(conversation) });
   }
 
-  ended({ ownerId, inner }: DedicatedConversation, { reason, expected }: Closed): void {
-    const end = { reason, isLost: !expected };
+  ended({ ownerId, inner }: DedicatedConversation, { reason, isExpected }: Closed): void {
+    const end = { reason, isLost: !isExpected };
     this.#options.emit({ type: 'upstream.ended', ...this.#eventFor(ownerId), ...pidOf(inner), ...end });
   }
 

@@ -46,7 +46,7 @@ export class ToolCache {
   #loadedAtMs = Number.NEGATIVE_INFINITY;
   /** The time of the last listing that began within a second of the one before. */
   #earlyAtMs = Number.NEGATIVE_INFINITY;
-  #stale = false;
+  #isStale = false;
   readonly #rules: ToolRules;
   /** The digests of the present list, by tool name; undefined if every definition was trusted when the list was read. */
   #digests: ReadonlyMap<string, ToolDigests> | undefined;
@@ -108,7 +108,7 @@ export class ToolCache {
   #isTrusted(tool: string, view?: string): boolean {
     const trust = this.#rules.trust();
     if (trust === undefined || !trust.isRequiredFor(view)) return true;
-    if (this.#digests === undefined) this.#stale = true;
+    if (this.#digests === undefined) this.#isStale = true;
     const digests = this.#digests?.get(tool);
     return digests !== undefined && trust.isApproved(tool, digests, view);
   }
@@ -120,7 +120,7 @@ export class ToolCache {
 
   /** The present list. The first use of an invalidated list starts the delayed listing. */
   get #present(): ReadonlyMap<string, Tool> | undefined {
-    if (this.#stale && this.mayRefresh) void this.refresh();
+    if (this.#isStale && this.mayRefresh) void this.refresh();
     return this.#tools;
   }
 
@@ -171,7 +171,7 @@ export class ToolCache {
    * that sends a notice after every listing would otherwise cause an endless loop.
    */
   async invalidate(): Promise<void> {
-    this.#stale = true;
+    this.#isStale = true;
     this.#keep(undefined);
     if (!this.mayRefresh) {
       const now = this.#clock.now();
@@ -183,17 +183,17 @@ export class ToolCache {
 
   async #reload(): Promise<void> {
     for (let round = 0; round < TOOL_LIST_ROUNDS; round += 1) {
-      this.#stale = false;
+      this.#isStale = false;
       const listed = await this.#listed().catch(() => undefined); // a call that needs the tool meets the failure, too
-      if (listed !== undefined && !this.#stale) {
+      if (listed !== undefined && !this.#isStale) {
         const { digests } = listed;
         this.#keep(listed);
         this.#digests = digests && new Map([...digests].map(([{ name }, own]) => [name, own]));
       } else if (this.#lacksDigests) this.#digests = new Map(); // the next attempt waits its second
       this.#loadedAtMs = this.#clock.now();
-      if (!this.#stale) break;
+      if (!this.#isStale) break;
     }
-    // In the same turn as the check of `#stale`: a later change starts a new listing.
+    // In the same turn as the check of `#isStale`: a later change starts a new listing.
     this.#loading = undefined;
   }
 

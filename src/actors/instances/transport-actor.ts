@@ -123,7 +123,7 @@ class TransportRun {
     try {
       if (this.#isEnding) void closeQuietly(started);
       else this.#follow(started);
-      const { expected, ...end } = await firstValueFrom(started.closed$);
+      const { isExpected, ...end } = await firstValueFrom(started.closed$);
       this.#transport = undefined;
       const { stderr } = started.diagnostics();
       return this.#leaving === undefined ? { ...end, stderr } : { reason: this.#leaving, stderr };

@@ -100,7 +100,9 @@ export class HostedInstances implements InstanceHost {
       exchange: subscriptions.exchange(hosted.exchange),
       isDraining$: state$.pipe(map((state) => state === 'draining')),
       otherCalls$: this.#changesOf(() => ref.calls.active - link.calls),
-      closed$: over$.pipe(map((): Closed => ({ reason: ref.reason ?? 'it starts again', expected: false }))),
+      closed$: over$.pipe(
+        map((): Closed => ({ reason: ref.reason ?? 'it starts again', isExpected: false })),
+      ),
       release: () => subscriptions.release(),
     };
   }

@@ -118,7 +118,7 @@ function passThrough(result: JsonText, instanceId: string): Reply {
 /** REST callers declare no capabilities, so servers send them no requests; the transport handles interruptions. */
 function eventsOf(event: ExchangeEvent, instanceId: string): StreamEvent[] {
   if (event.kind === 'result')
-    return [{ name: 'result', data: event.result.bytes, instanceId, essential: true }];
+    return [{ name: 'result', data: event.result.bytes, instanceId, isAnswer: true }];
   if (event.kind !== 'notification') return [];
   const { method, params } = event;
   const name = EVENT_NAMES.get(method) ?? 'notification';

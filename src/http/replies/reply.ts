@@ -59,7 +59,7 @@ export interface StreamEvent {
   /** The instance that sent it. The first one is in `X-Instance-ID`, the last one is logged. */
   readonly instanceId?: string;
   /** True for an answer, which is not dropped when the client reads too slowly. */
-  readonly essential?: boolean;
+  readonly isAnswer?: boolean;
 }
 
 /** The client of a stream, for sources with backpressure. */

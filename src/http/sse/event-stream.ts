@@ -219,9 +219,9 @@ class EventWriter implements Observer<StreamEvent>, StreamReader {
   }
 
   next(event: StreamEvent): void {
-    const { name, data, id, instanceId, essential = false } = event;
+    const { name, data, id, instanceId, isAnswer = false } = event;
     const opened = this.#open(instanceId);
-    if (!essential && opened.unsentBytes > HTTP_LIMITS.streamBufferBytes) return;
+    if (!isAnswer && opened.unsentBytes > HTTP_LIMITS.streamBufferBytes) return;
     if (this.#joined !== undefined && typeof data === 'string')
       this.#joined += `${headOf(name, id)}${onOneLine(data)}${END}`;
     else opened.send(event);
@@ -243,7 +243,7 @@ class EventWriter implements Observer<StreamEvent>, StreamReader {
     }
     state.errorCode = failure.code;
     const data = JSON.stringify(errorBody(failure, state.requestId, state.principal));
-    this.next({ name: 'error', data, essential: true });
+    this.next({ name: 'error', data, isAnswer: true });
     this.complete();
   }
 

@@ -26,8 +26,8 @@ function unknownHandshake({ template }: InstanceDefinition): Handshake {
   const serverInfo = { name: template, version: '' };
   return { era: 'modern', protocolVersion, serverInfo, capabilities, greeting: { capabilities } };
 }
-const IS_CONNECTED: Closed = { reason: 'its account was connected', expected: false };
-const IS_DISCONNECTED: Closed = { reason: 'its account has to be connected', expected: false };
+const IS_CONNECTED: Closed = { reason: 'its account was connected', isExpected: false };
+const IS_DISCONNECTED: Closed = { reason: 'its account has to be connected', isExpected: false };
 
 /** `open`: with these tokens. Rejects like opening any transport. */
 export async function openWithAccount(

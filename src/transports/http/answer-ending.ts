@@ -6,7 +6,7 @@ import type { RefusedStatus } from './failures.ts';
 
 export type AnswerEnding =
   /** A success was read to its end. `detail`: a description of the body, in case the answer was missing. */
-  | { readonly kind: 'complete'; readonly detail: string; readonly streamed: boolean }
+  | { readonly kind: 'complete'; readonly detail: string; readonly isStreamed: boolean }
   | RefusedEnding
   | { readonly kind: 'broken'; readonly failure: GatewayError };
 
@@ -19,6 +19,6 @@ export interface RefusedEnding extends RefusedStatus {
 /** False when the server does not offer the stream (405, 501), or does not know the session or the event. */
 export function mayReopen(ending: AnswerEnding): boolean {
   if (ending.kind === 'broken') return true;
-  if (ending.kind === 'complete') return ending.streamed;
+  if (ending.kind === 'complete') return ending.isStreamed;
   return ending.status === 409 || ending.status === 429 || (ending.status >= 500 && ending.status !== 501);
 }

@@ -36,7 +36,7 @@ export function ask(
     const answer = new HttpAnswer({
       began() {
         if (id !== undefined || answer.status < 200 || answer.status >= 300) return;
-        settle({ kind: 'complete', detail: '', streamed: false });
+        settle({ kind: 'complete', detail: '', isStreamed: false });
         answer.dismiss();
       },
       message(message) {

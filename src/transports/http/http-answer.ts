@@ -240,7 +240,7 @@ export class HttpAnswer implements AnswerReceiver {
     if (this.#reader !== undefined) {
       const early = this.#cutWords;
       const detail = `ended its event stream without an answer${early === '' ? '' : `; ${early}`}`;
-      this.#sink.finished({ kind: 'complete', detail, streamed: true });
+      this.#sink.finished({ kind: 'complete', detail, isStreamed: true });
       return;
     }
     const body = this.#body;
@@ -253,7 +253,7 @@ export class HttpAnswer implements AnswerReceiver {
     this.#sink.finished({
       kind: 'complete',
       detail: `answered ${this.status} with ${this.#describe(shown)}`,
-      streamed: false,
+      isStreamed: false,
     });
   }
 

@@ -146,7 +146,7 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
 
   sessionLost(): void {
     const reason = this.#profile === undefined ? this.#newEra : SESSION_LOST;
-    if (reason !== undefined) void this.end({ reason, expected: false });
+    if (reason !== undefined) void this.end({ reason, isExpected: false });
   }
 
   resumed(): void {
@@ -223,7 +223,7 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
     this.#eventStream?.stop();
     this.#reopeningAbort?.abort();
     const abandoned = [...(this.#calls?.values() ?? [])].map((call) => call.abandon(closed.reason));
-    if (closed.expected) {
+    if (closed.isExpected) {
       await Promise.all(abandoned);
       await this.#reopening?.catch(() => undefined); // it was aborted
       await Promise.all([this.backend.deleteSession(this.session), this.#abandoned]);

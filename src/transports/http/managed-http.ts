@@ -75,7 +75,7 @@ type WithProgram = Transport &
 
 function withProgram(inner: EndpointTransport, child: ProgramRun): WithProgram {
   const closed$ = new AsyncSubject<Closed>();
-  void child.exited.then((end) => inner.end({ ...end, expected: false }));
+  void child.exited.then((end) => inner.end({ ...end, isExpected: false }));
   inner.closed$.pipe(delayWhen(() => child.stop())).subscribe(closed$);
   return {
     kind: inner.kind,

@@ -113,7 +113,7 @@ export class SseChannel extends Channel implements AnswerSink {
   finished(ending: AnswerEnding): void {
     if (ending.kind === 'broken') this.#fail(ending.failure);
     else if (ending.kind === 'refused') this.#fail(answeredStatus(ending));
-    else this.#fail(answerMissing(ending.streamed ? 'it ended its event stream' : `it ${ending.detail}`));
+    else this.#fail(answerMissing(ending.isStreamed ? 'it ended its event stream' : `it ${ending.detail}`));
   }
 
   /** The answer comes on the stream; the answer to the post only matters when it is a failure. */
@@ -160,7 +160,7 @@ export class SseChannel extends Channel implements AnswerSink {
     const { reason = failure.message, health } = failure.facts;
     this.#located.reject(failure);
     const ofCalls = health === 'unreachable' ? {} : ({ health: 'suspicious' } as const);
-    this.end({ reason, expected: false }, ({ delivered }) =>
+    this.end({ reason, isExpected: false }, ({ delivered }) =>
       backendUnavailable(reason, { delivered, ...ofCalls, cause: failure }),
     );
   }

@@ -90,7 +90,9 @@ export class StdioChannel extends Channel {
       this.#noteFailure();
       if (end.exitCode === 0) this.#noteEndAfterCall();
       this.end(
-        this.#fault === undefined ? { ...end, expected: false } : { reason: this.#fault, expected: false },
+        this.#fault === undefined
+          ? { ...end, isExpected: false }
+          : { reason: this.#fault, isExpected: false },
       );
     });
   }
@@ -109,7 +111,7 @@ export class StdioChannel extends Channel {
 
   /** True when the program exited by itself, or closed a pipe. */
   get hasFailed(): boolean {
-    return this.ended?.expected === false || this.#fault !== undefined;
+    return this.ended?.isExpected === false || this.#fault !== undefined;
   }
 
   override async open(options: ChannelOpening, pipe?: HandshakeChannel): Promise<void> {
@@ -165,7 +167,7 @@ export class StdioChannel extends Channel {
     this.#answeredAtMs = this.#clock.now();
     if (this.#command.endsAfterCall !== true || !this.isIdle || !this.isUsable) return;
     this.#isEnding = true;
-    this.end({ ...exitedWith(0), expected: false });
+    this.end({ ...exitedWith(0), isExpected: false });
   }
 
   #noteEndAfterCall(): void {

@@ -122,7 +122,7 @@ test('when the node goes, its conversation is closed and a call under way has an
   await becomes(() => held.waiting, 1);
   await b.listener.close(0);
   const { code, delivered } = Object(await failed);
-  assert.equal([code, delivered, (await closed).expected], ['BACKEND_UNAVAILABLE', 'unknown', false]);
+  assert.equal([code, delivered, (await closed).isExpected], ['BACKEND_UNAVAILABLE', 'unknown', false]);
   const late = await lastValueFrom(transport.exchange(request)).catch((error: unknown) => error);
   assert.is(Object(late).delivered, 'no');
 });

@@ -321,7 +321,7 @@ class PeerConversation implements Conversation {
             stream.cancel();
             reject(error ?? notConnected());
             opened?.end(
-              end ?? { reason: error?.facts.reason ?? 'its node closed it', expected: false },
+              end ?? { reason: error?.facts.reason ?? 'its node closed it', isExpected: false },
               end === undefined,
             );
           },
