@@ -265,6 +265,21 @@ vaults(
 );
 
 vaults(
+  'a token that comes when its account is no longer connected is revoked, too',
+  withBackend(async (world) => {
+    const { backend, target, node } = world;
+    const slowly = await slowlyRenewed(world);
+    const other = node();
+    const found = await other.find(target, 'user-1');
+    assert.ok(await other.disconnect(found?.id ?? ''));
+    await until(() => backend.revocations === 1, 'the token before is revoked');
+    slowly.store();
+    assert.is(await codeOf(slowly.renewed), 'CONNECTION_REQUIRED none');
+    await until(() => backend.revocations === 2, 'the new token is revoked');
+  }),
+);
+
+vaults(
   'a token that is still valid is used while the node that renews it does not finish',
   withBackend(async ({ backend, store, target, node }) => {
     let passedMs = 0;

@@ -14,6 +14,7 @@ import type { AccountTarget } from '../../src/vault/oauth-backends.ts';
 import { Vault } from '../../src/vault/vault.ts';
 import { startOAuthBackend } from '../fixtures/oauth-backend.ts';
 import { startDocuments } from '../fixtures/oauth-documents.ts';
+import { until } from '../helpers/eventually.ts';
 import { suite } from '../helpers/suite.ts';
 import { startRawServer } from '../transports/raw-server.ts';
 import { BASE, BINDING, browse, codeOf, connect, withBackend } from './connected-backend.ts';
@@ -157,6 +158,7 @@ vaults(
     const refused = await vault.finish(query, BINDING, mayFinish).catch((thrown: unknown) => thrown);
     assert.ok(refused instanceof RightLost);
     assert.ok(Number(issued[1]) > Number(issued[0]), 'it is asked before and after');
+    await until(() => backend.revocations === 1, 'its token is revoked');
     assert.equal(await vault.list('user-1'), []);
   }),
 );

@@ -81,6 +81,8 @@ export interface AuthorizationFlowOptions {
   readonly clients: OwnClients;
   readonly connections: AccountConnections;
   readonly requests: OAuthRequests;
+  /** Called with tokens that are not stored, because the right of their user has ended. */
+  readonly onUnused: (value: StoredAccountConnection) => void;
 }
 
 const LIFE_MS = 10 * 60_000;
@@ -167,10 +169,8 @@ export class AuthorizationFlow {
     if (begun.binding !== digestOf(binding)) throw new UnknownState();
     if (!(await store.consume('connecting', key, now))) throw new UnknownState();
     const { target, owner, returnTo, resource, issuer, verifier, redirectUri } = begun;
-    const refuseLost = async () => {
-      if (!(await mayFinish({ target, owner, returnTo }))) throw new RightLost();
-    };
-    await refuseLost();
+    const hasRight = () => mayFinish({ target, owner, returnTo });
+    if (!(await hasRight())) throw new RightLost();
     const backend = await backends.stored(target);
     if (backend?.server.issuer !== issuer || backend.resource !== resource)
       throw new BackendFetchFailure('the authorization server changed meanwhile');
@@ -203,7 +203,11 @@ export class AuthorizationFlow {
       // The secret of a client that an admin gave is read from the instance, where it may change.
       ...(target.auth.clientId === undefined ? definedFields({ clientSecret: own.secret }) : {}),
     };
-    await refuseLost(); // also of a user who was deleted meanwhile
+    // The user may have been deleted meanwhile.
+    if (!(await hasRight())) {
+      this.#options.onUnused(value);
+      throw new RightLost();
+    }
     await connections.save(accountConnectionKey(owner, backend), value);
     return { target, owner, returnTo };
   }

@@ -67,6 +67,8 @@ export interface RefreshesOptions {
   readonly requests: OAuthRequests;
   /** Called when a connection that had a token here is another one: the account was connected again at another node. */
   readonly onReplaced: (value: StoredAccountConnection) => void;
+  /** Called with tokens that came when the connection was no longer there. */
+  readonly onUnused: (value: StoredAccountConnection) => void;
   /** Called when the connection has ended by itself; `reason` is a clause. */
   readonly onEnded: (value: StoredAccountConnection, reason: string) => void;
 }
@@ -283,7 +285,8 @@ export class Refreshes {
     this.#unstored.add(read.key);
     try {
       const stored = { ...tokens, refreshToken: next, scopes, ended: undefined, lease: undefined };
-      await this.#store(taken, stored, isSame);
+      const isThere = await this.#store(taken, stored, isSame);
+      if (!isThere) this.#options.onUnused({ ...taken.value, ...stored });
     } finally {
       this.#unstored.delete(read.key);
     }
@@ -292,21 +295,22 @@ export class Refreshes {
 
   /**
    * Stores changes in the row, as long as `isFor` is true for it. The earlier refresh token is used up, so new tokens must not be
-   * lost, whatever else changes the row, or the database does.
+   * lost, whatever else changes the row, or the database does. False when the row is not there any more.
    */
   async #store(
     taken: ReadAccountConnection,
     changes: Partial<StoredAccountConnection>,
     isFor: (read: ReadAccountConnection) => boolean,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const { connections } = this.#options;
     let read: ReadAccountConnection | undefined = taken;
     while (read !== undefined && isFor(read)) {
       const before: ReadAccountConnection = read;
       const write = () => connections.replace(before, { ...before.value, ...changes });
-      if ((await insistently(this.#options.clock, write)) !== undefined) return;
+      if ((await insistently(this.#options.clock, write)) !== undefined) return true;
       read = await insistently(this.#options.clock, () => connections.find(taken.key));
     }
+    return read !== undefined;
   }
 
   async #asked(

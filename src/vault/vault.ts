@@ -17,7 +17,7 @@ import {
   AccountConnections,
   accountConnectionKey,
   type Lives,
-  type ReadAccountConnection,
+  type StoredAccountConnection,
   shownAccountConnection,
 } from './account-connections.ts';
 import { AuthorizationFlow } from './authorization-flow.ts';
@@ -84,7 +84,8 @@ export class Vault {
       isPublic: () => address.isPublic,
     });
     this.#connections = new AccountConnections({ store, clock, warn });
-    const parts = { connections: this.#connections, clients: this.#clients, requests };
+    const onUnused = (value: StoredAccountConnection) => this.#revoke(value);
+    const parts = { connections: this.#connections, clients: this.#clients, requests, onUnused };
     this.#refreshes = new Refreshes({
       ...options,
       ...parts,
@@ -208,13 +209,17 @@ export class Vault {
     if (read === undefined) return true; // a damaged row
     const { owner: rowOwner, issuer, resource } = read.value;
     this.#options.changes$.next({ type: 'disconnected', owner: rowOwner, issuer, resource });
-    void this.#revoke(read).catch(() => {
-      // The tokens are deleted here; at their server they end by themselves.
-    });
+    this.#revoke(read.value);
     return true;
   }
 
-  async #revoke({ value }: ReadAccountConnection): Promise<void> {
+  #revoke(value: StoredAccountConnection): void {
+    this.#askToRevoke(value).catch(() => {
+      // The tokens are deleted here; at their server they end by themselves.
+    });
+  }
+
+  async #askToRevoke(value: StoredAccountConnection): Promise<void> {
     const { endpoint, refreshToken, accessToken } = value;
     const backend = await this.#backends.stored({ endpoint });
     const { server } = backend ?? {};
