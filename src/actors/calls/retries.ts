@@ -1,10 +1,11 @@
 // The retries of one call, for which it pays from the budget of the gateway (retry-budget.ts). domain/calls/retry-rules.ts
 // decides whether a call is retried; its route says at which instance (call-route.ts). Source: ADR 9, ADR 384.
 
-import { Observable } from 'rxjs';
+import type { Observable } from 'rxjs';
 import { type AfterFailure, type CallFailure, nextAfter } from '../../domain/calls/retry-rules.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { AttemptRef, CallEvents } from './call-events.ts';
 import type { RetryBudget } from './retry-budget.ts';
@@ -73,11 +74,11 @@ export class Retries {
    * failure. Emits once the instance knows whether the link to its node is lost: if it is, the call waits until the link is open
    * again, as later calls do, instead of going on elsewhere. Source: ADR 295.
    */
-  untilLinkKnown({ alarm }: Clock): Observable<void> | undefined {
+  untilLinkKnown(clock: Clock): Observable<void> | undefined {
     const { failed, error } = this.#last ?? {};
     if (this.attemptsLeft <= 0 || failed?.ref.isElsewhere !== true || error?.delivered !== 'no')
       return undefined;
-    return new Observable((asker) => alarm(LINK_KNOWN_MS, () => asker.next()));
+    return timer$(clock, LINK_KNOWN_MS);
   }
 
   /**

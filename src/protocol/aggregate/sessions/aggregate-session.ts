@@ -15,7 +15,7 @@ import {
   map,
   merge,
   mergeMap,
-  Observable,
+  type Observable,
   of,
   ReplaySubject,
   race,
@@ -43,7 +43,7 @@ import { type Handshake, isLogLevel, type ListChange } from '../../../domain/mcp
 import type { AllSessions, SessionRow } from '../../../domain/sessions/all-sessions.ts';
 import { type McpSession, SessionActivity } from '../../../domain/sessions/mcp-session.ts';
 import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
-import { ticks$ } from '../../../domain/time/clock-streams.ts';
+import { failAfter$, ticks$ } from '../../../domain/time/clock-streams.ts';
 import type { Timing } from '../../../domain/time/task-scheduler.ts';
 import { inTasks } from '../../../domain/time/task-streams.ts';
 import type { Backends } from '../../endpoint-backends.ts';
@@ -335,9 +335,7 @@ export class AggregateSession implements McpSession {
     const { clock, timeoutFor } = this.#deps;
     const timeoutMs = timeoutFor(template, toolOf(request), request.viewTimeoutMs);
     const leftMs = Math.max(0, Math.ceil(arrivedAtMs + timeoutMs - clock.now()));
-    return new Observable((subscriber) =>
-      clock.alarm(leftMs, () => subscriber.error(backendTimeout(timeoutMs, 'no'))),
-    );
+    return failAfter$(clock, leftMs, () => backendTimeout(timeoutMs, 'no'));
   }
 
   /** Sends the level to the open sessions, and to later ones when they open. */
