@@ -28,6 +28,13 @@ import { callKey, invalidParams, type ModernRequest, pathKey } from './modern-re
 import { StateCipher, type StateKeys } from './state-cipher.ts';
 
 /**
+ * The keys of the texts that clients carry: of a state the waiting call; or the instance, and the state that it gave; the
+ * tool whose call the user is asked to confirm; the tool whose call was confirmed in an earlier round. Of a cursor the
+ * instance, and its cursor. Clients return texts of earlier releases, so the keys stay.
+ */
+const KEYS = { waitingCall: 'p', instance: 'i', own: 's', asked: 'c', confirmed: 'd', cursor: 'c' } as const;
+
+/**
  * The destination of a request: a call that waits for its client; or a new request, perhaps for one instance, with
  * the params that the instance understands.
  */
@@ -78,7 +85,7 @@ export class ModernAffinity {
     const { requestState } = request.params;
     if (typeof requestState !== 'string' || !hasRounds(request.method)) return undefined;
     const content = this.#cipher.decrypt(requestState, callKey(request));
-    return typeof content?.p === 'string' ? content.p : undefined;
+    return waitingCallIn(content);
   }
 
   /**
@@ -108,7 +115,10 @@ export class ModernAffinity {
     if (listOf(request.method) === undefined || !result.bytes.includes('"nextCursor"')) return result;
     const nextCursor = memberText(result.bytes, 'nextCursor');
     if (nextCursor === undefined) return result;
-    const encrypted = this.#cipher.encryptEqually({ i: instanceId, c: nextCursor }, cursorKey(request));
+    const encrypted = this.#cipher.encryptEqually(
+      { [KEYS.instance]: instanceId, [KEYS.cursor]: nextCursor },
+      cursorKey(request),
+    );
     const isKept = encrypted !== undefined && !isTooLong(encrypted);
     const written = Buffer.from(isKept ? JSON.stringify(encrypted) : '');
     const bytes = editedFields(result.bytes, (key) => (key === 'nextCursor' ? written : undefined));
@@ -125,7 +135,7 @@ export class ModernAffinity {
     const { requestState: own } = value;
     const isConfirmed = answer.confirmed !== undefined;
     if (typeof own !== 'string' && (own !== undefined || !isConfirmed)) return result;
-    const state = { ...stateAt(answer), ...(own === undefined ? {} : { s: own }) };
+    const state = { ...stateAt(answer), ...(own === undefined ? {} : { [KEYS.own]: own }) };
     const requestState = this.#encryptFor(request, state, isConfirmed ? CONFIRM_MS : undefined);
     return JsonText.ofValue({ ...value, requestState });
   }
@@ -153,9 +163,16 @@ export class ModernAffinity {
     const { requestState, ...params } = request.params;
     const content =
       typeof requestState === 'string' ? this.#cipher.decrypt(requestState, callKey(request)) : undefined;
-    if (typeof content?.p === 'string') return { waitingCallId: content.p, answers: answersOf(params) };
-    const tool = content?.[ASKED] ?? content?.[CONFIRMED];
-    const isAsked = content?.[ASKED] !== undefined;
+    const waitingCallId = waitingCallIn(content);
+    if (waitingCallId !== undefined) return { waitingCallId, answers: answersOf(params) };
+    const {
+      [KEYS.asked]: asked,
+      [KEYS.confirmed]: confirmed,
+      [KEYS.instance]: instanceId,
+      [KEYS.own]: own,
+    } = content ?? {};
+    const tool = asked ?? confirmed;
+    const isAsked = asked !== undefined;
     const confirmation =
       typeof tool === 'string'
         ? { tool, id: shortKey(String(requestState)), action: isAsked ? actionIn(params) : 'accept' }
@@ -164,20 +181,21 @@ export class ModernAffinity {
       const { inputResponses: _, ...asBefore } = params; // no backend has asked
       return { params: asBefore, instanceId: undefined, confirmation };
     }
-    if (typeof content?.i !== 'string')
+    if (typeof instanceId !== 'string')
       throw invalidParams('Invalid or expired requestState', { reason: 'invalid_request_state' });
-    const own = typeof content.s === 'string' ? { requestState: content.s } : {};
-    return { params: { ...params, ...own }, instanceId: content.i, confirmation };
+    const asGiven = typeof own === 'string' ? { ...params, requestState: own } : params;
+    return { params: asGiven, instanceId, confirmation };
   }
 
   /** Finds the destination by the cursor. An empty cursor is a cursor like any other. */
   #byCursor(request: ModernRequest): ModernTarget {
     const { cursor } = request.params;
     const content = typeof cursor === 'string' ? this.#cipher.decrypt(cursor, cursorKey(request)) : undefined;
-    if (typeof content?.i !== 'string' || typeof content.c !== 'string') {
+    const { [KEYS.instance]: instanceId, [KEYS.cursor]: own } = content ?? {};
+    if (typeof instanceId !== 'string' || typeof own !== 'string') {
       throw invalidParams('Invalid or expired cursor', { reason: 'invalid_cursor' });
     }
-    return { params: { ...request.params, cursor: content.c }, instanceId: content.i };
+    return { params: { ...request.params, cursor: own }, instanceId };
   }
 
   #byTask(request: ModernRequest, taskId: string): ModernTarget | undefined {
@@ -201,15 +219,23 @@ type Answered = Pick<SourcedEvent, 'instanceId' | 'confirmed'>;
 
 /** The state of a retry that has to reach the instance of this answer. */
 export function stateAt({ instanceId, confirmed }: Answered): JsonObject {
-  return { i: instanceId, ...(confirmed === undefined ? {} : { [CONFIRMED]: confirmed }) };
+  return { [KEYS.instance]: instanceId, ...(confirmed === undefined ? {} : { [KEYS.confirmed]: confirmed }) };
 }
 
-/**
- * The keys in a state: the tool whose call the user is asked to confirm, and the tool whose call was confirmed in an
- * earlier round.
- */
-export const ASKED = 'c';
-const CONFIRMED = 'd';
+/** The state of a retry that continues a waiting call. */
+export function stateOfWaitingCall(id: string): JsonObject {
+  return { [KEYS.waitingCall]: id };
+}
+
+/** The state of a retry whose user is asked to confirm the call of this tool. */
+export function stateOfConfirmation(tool: string): JsonObject {
+  return { [KEYS.asked]: tool };
+}
+
+function waitingCallIn(content: JsonObject | undefined): string | undefined {
+  const id = content?.[KEYS.waitingCall];
+  return typeof id === 'string' ? id : undefined;
+}
 
 function actionIn(params: JsonFields): unknown {
   const answer = answersOf(params).get(CONFIRM);

@@ -24,7 +24,7 @@ import {
 } from '../input-requests.ts';
 import { errorMessage, notificationMessage, RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import { infoFor } from './discover.ts';
-import { ASKED, type ModernAffinity, stateAt } from './modern-affinity.ts';
+import { type ModernAffinity, stateAt, stateOfConfirmation, stateOfWaitingCall } from './modern-affinity.ts';
 import { completed, modernError, requestedVisits, resultTypeOf } from './modern-over-legacy.ts';
 import { invalidParams, type ModernRequest } from './modern-request.ts';
 
@@ -113,7 +113,7 @@ export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
   #ask(asked: ClientQuestion): void {
     const { owner, method } = this.#request;
     this.noteInstanceOf(asked);
-    const isAsked = this.#require(Object.fromEntries(asked.requests), { p: asked.id });
+    const isAsked = this.#require(Object.fromEntries(asked.requests), stateOfWaitingCall(asked.id));
     if (isAsked) return;
     const resumed = this.#deps.questions.resume(asked.id, owner.id, method, new Map());
     resumed?.subscribe({ error: () => undefined }).unsubscribe();
@@ -137,7 +137,7 @@ export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
   #requireConfirmation({ message, request, tool }: ConfirmationRequired, sourced: SourcedEvent): void {
     if (this.#missing([request]) !== undefined)
       this.#handle({ ...sourced, event: failure(this.#request.method, message) });
-    else this.#require({ [CONFIRM]: request }, { [ASKED]: tool }, CONFIRM_MS);
+    else this.#require({ [CONFIRM]: request }, stateOfConfirmation(tool), CONFIRM_MS);
   }
 
   /**
