@@ -347,10 +347,12 @@ vaults(
     await connect(vault, target, 'user-1');
     const tokens = vault.tokens(target, 'user-1');
     await tokens.current();
-    const needs = asGatewayError(await tokens.missingScopes(['write']));
-    assert.is(await codeOf(Promise.reject(needs)), 'CONNECTION_REQUIRED scopes');
+    // Two calls at once, which need different ones.
+    const all = await Promise.all([tokens.missingScopes(['write']), tokens.missingScopes(['send'])]);
+    for (const needs of all.map(asGatewayError))
+      assert.is(await codeOf(Promise.reject(needs)), 'CONNECTION_REQUIRED scopes');
     await connect(vault, target, 'user-1');
-    assert.equal(backend.asked?.scopes, ['read', 'write']);
+    assert.equal(backend.asked?.scopes, ['read', 'write', 'send']);
   }),
 );
 

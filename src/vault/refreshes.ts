@@ -33,7 +33,7 @@ const MAX_TRIES = 2;
 const MAX_KNOWN = 10_000;
 /** The most characters of a token that counts as one: an authorization server may name tokens of 60 kB. */
 const USUAL_TOKEN = 4_096;
-/** Times that other nodes may change a row between its reading and the taking of its lease. */
+/** Times that others may change a row between its reading and its change. */
 const MAX_CHANGES = 20;
 /** The longest use of a token in memory while the database does not answer, in ms. */
 const MAX_UNREAD_MS = 15 * 60_000;
@@ -133,10 +133,12 @@ export class Refreshes {
   /** Notes scopes that a call needs, too: the next connecting asks for them. */
   async want(key: string, scopes: readonly string[]): Promise<void> {
     const { connections } = this.#options;
-    const read = await connections.find(key);
-    if (read === undefined) return;
-    const wanted = [...new Set([...read.value.scopes, ...(read.value.wanted ?? []), ...scopes])];
-    await connections.replace(read, { ...read.value, wanted });
+    for (let changes = 0; changes < MAX_CHANGES; changes += 1) {
+      const read = await connections.find(key);
+      if (read === undefined) return;
+      const wanted = [...new Set([...read.value.scopes, ...(read.value.wanted ?? []), ...scopes])];
+      if ((await connections.replace(read, { ...read.value, wanted })) !== undefined) return;
+    }
   }
 
   async #load(
