@@ -259,7 +259,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       '`initialize`, until a session is open at an instance',
-      `\`timeout\`, at least ${seconds(LIMITS.handshakeMs)}`,
+      `\`timeout\`, at least ${seconds(LIMITS.handshakeMs)}; at programs \`load_balancer.start_timeout\``,
       '`503`',
     ],
     [

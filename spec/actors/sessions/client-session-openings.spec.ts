@@ -114,16 +114,16 @@ test('second openings use the retry budget; others wait for half of their time',
   assert.is((await Promise.all(openings)).length, 60);
 });
 
-for (const [when, ids, fields] of [
-  ['at a program', ['a', 'b'], STDIO],
-  ['when there is no other instance', ['a'], HTTP],
+for (const [when, ids, fields, waitMs] of [
+  ['at a program', ['a', 'b'], STDIO, DEFAULT_POLICY.startTimeoutMs],
+  ['when there is no other instance', ['a'], HTTP, DEFAULT_POLICY.callTimeoutMs],
 ] as const) {
   test(`waits its whole time for a conversation ${when}`, async () => {
     harness.setPolicy({ processSharing: 'isolated', maxRetries: 1 });
     for (const id of ids) await harness.add(id, { fields });
     const signals = ids.map((id) => harness.freeze(id).signals);
     const late = harness.openSession().catch(codeOf);
-    await pass(DEFAULT_POLICY.callTimeoutMs - 1);
+    await pass(waitMs - 1);
     const found = signals.flat().map(({ aborted }) => aborted);
     assert.equal(found, [false]);
     mock.timers.tick(1);
@@ -250,7 +250,7 @@ test('another session finds out the eras of a program when the first one is abor
   assert.is(await codes[0], 'SESSION_NOT_FOUND');
   await settled();
   assert.is(signals.length, 2);
-  mock.timers.tick(DEFAULT_POLICY.callTimeoutMs);
+  mock.timers.tick(DEFAULT_POLICY.startTimeoutMs);
   await Promise.all(codes);
 });
 

@@ -29,6 +29,7 @@ import { type Actor, assign, emit, fromCallback, raise, setup } from 'xstate';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { backendTimeout } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts';
+import { TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { noHealthyError } from '../no-instance.ts';
 import type { Binding } from './binding.ts';
@@ -50,6 +51,8 @@ export interface ClientSessionContext extends SessionState {
   readonly isAbandoned: boolean;
   /** The time of the last move, in whole ms of the monotonic clock (a fraction would be a heap object of its own). */
   readonly movedAtMs: number;
+  /** The time limit of the search or the wait that is under way, in ms. */
+  readonly limitMs: number;
   /** Why the session has no usable binding: the error of the next refusal. */
   readonly failure: GatewayError | undefined;
   /** The number of calls under way that are not safe to repeat; counted only until one of them has arrived. */
@@ -95,10 +98,18 @@ export function isReturning(context: ClientSessionContext): boolean {
   return isBack && !mayMove(context.value, context.session.group);
 }
 
-/** The time limit of a search for a binding, in ms. */
+/**
+ * The time limit of a search for a binding, in ms. The first one may start a program for the session, which has its own
+ * limit: one that was ended earlier would never be ready (ADR 114).
+ */
 export function bindTimeoutMs({ binding, session: { group } }: ClientSessionContext): number {
-  const timeoutMs = timeoutFor(group.policy);
-  return binding === undefined ? Math.max(LIMITS.handshakeMs, timeoutMs) : timeoutMs;
+  const { policy, pool } = group;
+  const timeoutMs = timeoutFor(policy);
+  if (binding !== undefined) return timeoutMs;
+  const hasProcesses = pool.candidates.some(
+    ({ definition: { transport } }) => TRANSPORT_TRAITS[transport].hasProcesses,
+  );
+  return Math.max(LIMITS.handshakeMs, timeoutMs, hasProcesses ? policy.startTimeoutMs : 0);
 }
 
 /** The transitions after a search that found no binding in time. */
@@ -169,7 +180,7 @@ export const clientSessionMachine = setup({
     }),
   },
   delays: {
-    longest: ({ context }) => bindTimeoutMs(context),
+    longest: ({ context }) => context.limitMs,
     retryDelay: RETRY_DELAY_MS,
   },
   guards: {
@@ -225,10 +236,10 @@ export const clientSessionMachine = setup({
     /** Records the error of the failed search. An event without an error is that of the time limit. */
     fail: assign(({ context, event }) => {
       const { group } = context.session;
-      const late = () =>
-        group.isStarting() ? noHealthyError(group) : backendTimeout(bindTimeoutMs(context), 'no');
+      const late = () => (group.isStarting() ? noHealthyError(group) : backendTimeout(context.limitMs, 'no'));
       return { failure: event.type === 'failed' ? asGatewayError(event.error) : late(), isAbandoned: false };
     }),
+    setLimit: assign({ limitMs: ({ context }) => bindTimeoutMs(context) }),
     forgetFailure: assign({ failure: undefined }),
     abandon: assign({ isAbandoned: true }),
     /** Forgets earlier calls that were not safe to repeat, so that the session may be bound elsewhere. */
@@ -279,6 +290,7 @@ export const clientSessionMachine = setup({
     session,
     isAbandoned: false,
     movedAtMs: -RETRY_DELAY_MS,
+    limitMs: 0,
     failure: undefined,
     unsettledCalls: 0,
   }),
@@ -301,11 +313,13 @@ export const clientSessionMachine = setup({
       ],
     },
     searching: {
+      entry: 'setLimit',
       invoke: { src: 'search', input: ({ context }) => context.session },
       on: { bound: { target: 'serving', actions: ['emitBound', 'bind'] }, failed: FAILED },
       after: { longest: FAILED },
     },
     awaitingInstance: {
+      entry: 'setLimit',
       invoke: { src: 'start', input: ({ context }) => context },
       on: { started: STARTED, failed: FAILED },
       after: { longest: 'unbound' },
