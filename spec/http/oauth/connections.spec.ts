@@ -272,4 +272,16 @@ test('the document of the gateway is served only where other servers can fetch i
   assert.equal([client_id, redirect_uris], [document, [`${app.url}/connections/callback`]]);
 });
 
+test('a user opens addresses 60 times in a minute: each asks the server and its provider; others are not affected', async () => {
+  await app.createUser('bob');
+  const [ada, bob] = [new Browser(app.url), new Browser(app.url)];
+  const [url, other] = [await visitOf('ada'), await visitOf('bob')];
+  await ada.signIn(await ada.open(url));
+  const statuses = new Set<number>();
+  for (let more = 59; more > 0; more -= 1) statuses.add((await ada.open(url)).status);
+  assert.equal([...statuses], [200]);
+  assert.is(titleOf(await ada.open(url)), '429 Too many requests');
+  assert.is((await bob.signIn(await bob.open(other), 'bob')).status, 200);
+});
+
 test.run();

@@ -131,10 +131,10 @@ export class LazyAuthorizationServer {
 async function pagesOf(
   accounts: BackendAccounts,
   signIns: SignIns,
-  { auth, log }: AuthorizationServerOptions,
+  { auth, log, clock }: AuthorizationServerOptions,
   loaded: () => Promise<AuthorizationServer>,
 ): Promise<ConnectionPages> {
   const { ConnectionPages } = await import('./pages/connection-pages.ts');
   const login = async () => (await loaded()).login;
-  return new ConnectionPages({ accounts, signIns, auth, log, login });
+  return new ConnectionPages({ accounts, signIns, auth, log, clock, login });
 }

@@ -2,10 +2,12 @@
 
 import type { Logger } from 'pino';
 import type { Auth } from '../../../auth/auth.ts';
+import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
 import { roleRights } from '../../../domain/accounts/account.ts';
 import { commonRights, mayUse } from '../../../domain/accounts/rights.ts';
 import { hasCode } from '../../../domain/errors/errors.ts';
 import { SHARED } from '../../../domain/instances/account-connection.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
 import { RightLost, UnknownState } from '../../../vault/authorization-flow.ts';
 import { BackendFetchFailure } from '../../../vault/backend-fetch.ts';
 import { type ConnectGoal, type ConnectLinks, mayConnect } from '../../../vault/connect-links.ts';
@@ -16,7 +18,7 @@ import { formOf, type OAuthExchange, redirect, sendJson, sendPage } from '../oau
 import type { LoginContext, LoginForm } from '../sign-ins/login-form.ts';
 import type { SignedIn, SignIns } from '../sign-ins/sign-ins.ts';
 import { connectedPage, connectPage, listPage, othersPage } from './connection-html.ts';
-import { faultPage, type Page } from './page.ts';
+import { faultPage, type Page, tooManyPage } from './page.ts';
 
 /** The accounts at backends, as the gateway knows them. */
 export interface BackendAccounts {
@@ -39,8 +41,12 @@ export interface ConnectionPagesOptions {
   /** The form of the other pages: loaded with the first request that has to sign in. */
   readonly login: () => Promise<LoginForm>;
   readonly log: Pick<Logger, 'error'>;
+  readonly clock: Pick<Clock, 'now'>;
 }
 
+/** Pages of one user within a minute that ask the server and its provider. */
+const ASKED_PER_MINUTE = 60;
+const COUNTED = 10_000;
 const CONNECTIONS = '/connections';
 
 /**
@@ -49,6 +55,7 @@ const CONNECTIONS = '/connections';
  */
 export class ConnectionPages {
   readonly #options: ConnectionPagesOptions;
+  readonly #asked = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
 
   constructor(options: ConnectionPagesOptions) {
     this.#options = options;
@@ -142,6 +149,8 @@ export class ConnectionPages {
     if (!mayConnect(user, goal, this.#options.auth.roles))
       return sendPage(response, othersPage(action, formToken, user.username));
     if (isPost ? step !== 'connect' : step !== '') return sendPage(response, NO_PAGE);
+    if (this.#asked.add(user.id, this.#options.clock.now()).count > ASKED_PER_MINUTE)
+      return sendPage(response, tooManyPage(), ['Retry-After', '60']);
     const vault = await this.#options.accounts.open();
     try {
       if (isPost) {
