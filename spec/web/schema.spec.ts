@@ -46,6 +46,19 @@ test('read choices from every form of them in a schema', () => {
   });
 });
 
+test('show what a server writes in place of texts and numbers', () => {
+  const odd = { toString: 1, valueOf: 1 };
+  const text = { kind: 'text', format: '', isLong: false };
+  assert.equal(controlOf({ type: 'string', format: odd, maxLength: odd }), text);
+  const choices = [{ value: odd, label: '{"toString":1,"valueOf":1}' }];
+  for (const schema of [
+    { enum: [odd] },
+    { enum: [odd], enumNames: [odd] },
+    { oneOf: [{ const: odd, title: odd }] },
+  ])
+    assert.equal(controlOf(schema), { kind: 'choice', choices });
+});
+
 test('edit schemas without a control as JSON', () => {
   const schemas = [
     {},

@@ -71,7 +71,8 @@ async function listTools(template: string): Promise<readonly JsonObject[]> {
   let cursor: unknown;
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const { result } = await request({ template, method: 'tools/list', params: { cursor } });
-    if (Array.isArray(result.tools)) tools.push(...result.tools);
+    if (Array.isArray(result.tools))
+      tools.push(...result.tools.filter((tool) => firstText(Object(tool).name) !== ''));
     cursor = result.nextCursor;
     if (typeof cursor !== 'string') break;
   }
@@ -161,7 +162,9 @@ function note(id: number, method: string, params: JsonObject): void {
   if (method === 'notifications/progress') {
     const { progress, total, message = '' } = params;
     const all = typeof total === 'number' ? total : undefined;
-    update(id, { progress: { done: Number(progress), total: all, text: String(message) } });
+    update(id, {
+      progress: { done: typeof progress === 'number' ? progress : 0, total: all, text: firstText(message) },
+    });
   } else if (method === 'notifications/message') {
     const { data, level = 'info' } = params;
     const text = `${level}: ${typeof data === 'string' ? data : JSON.stringify(data)}`;
@@ -192,13 +195,18 @@ function expanded(uri: string, values: JsonObject): string {
 
 const VARIABLE = /\{([+#./?&]?)([\w%.]+)[^}]*\}/g;
 
+/** The first text of these values of a server, which may be anything. */
+function firstText(...values: readonly unknown[]): string {
+  return String(values.find((value) => typeof value === 'string') ?? '');
+}
+
 function toolItem(tool: JsonObject): Item {
   const { name, title, description, inputSchema, outputSchema, annotations } = tool;
   return {
     kind: 'tools',
-    id: String(name),
-    title: String(title ?? Object(annotations).title ?? name),
-    description: String(description ?? ''),
+    id: firstText(name),
+    title: firstText(title, Object(annotations).title, name),
+    description: firstText(description),
     schema: formSchema(Object(inputSchema)),
     traits: traitsOf(Object(annotations)),
     outputSchema: outputSchema === undefined ? undefined : Object(outputSchema),
@@ -221,18 +229,18 @@ const HINTS = {
 } as const;
 
 function promptItem({ name, title, description, arguments: args }: JsonObject): Item {
-  const entries: JsonObject[] = Array.isArray(args) ? args : [];
+  const entries: JsonObject[] = Array.isArray(args) ? args.map(Object) : [];
   return {
     kind: 'prompts',
-    id: String(name),
-    title: String(title ?? name),
-    description: String(description ?? ''),
+    id: firstText(name),
+    title: firstText(title, name),
+    description: firstText(description),
     schema: {
       type: 'object',
       properties: Object.fromEntries(
-        entries.map((each) => [String(each.name), { type: 'string', description: each.description }]),
+        entries.map((each) => [firstText(each.name), { type: 'string', description: each.description }]),
       ),
-      required: entries.filter(({ required }) => required === true).map((each) => String(each.name)),
+      required: entries.filter(({ required }) => required === true).map((each) => firstText(each.name)),
     },
   };
 }
@@ -240,20 +248,20 @@ function promptItem({ name, title, description, arguments: args }: JsonObject): 
 function resourceItem({ uri, name, title, description, mimeType }: JsonObject): Item {
   return {
     kind: 'resources',
-    id: String(uri),
-    title: String(title ?? name ?? uri),
-    description: String(description ?? mimeType ?? ''),
+    id: firstText(uri),
+    title: firstText(title, name, uri),
+    description: firstText(description, mimeType),
     schema: {},
   };
 }
 
 function resourceTemplateItem({ uriTemplate, name, title, description }: JsonObject): Item {
-  const names = [...String(uriTemplate).matchAll(VARIABLE)].map(([, , variable = '']) => variable);
+  const names = [...firstText(uriTemplate).matchAll(VARIABLE)].map(([, , variable = '']) => variable);
   return {
     kind: 'resources',
-    id: String(uriTemplate),
-    title: String(title ?? name ?? uriTemplate),
-    description: String(description ?? ''),
+    id: firstText(uriTemplate),
+    title: firstText(title, name, uriTemplate),
+    description: firstText(description),
     schema: {
       type: 'object',
       properties: Object.fromEntries(names.map((variable) => [variable, { type: 'string' }])),

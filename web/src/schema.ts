@@ -30,8 +30,8 @@ export function controlOf(schema: Schema): Control {
   if (type === 'boolean') return { kind: 'boolean' };
   if (type === 'number' || type === 'integer') return { kind: 'number', isWhole: type === 'integer' };
   if (type === 'string') {
-    const { format = '', maxLength = 0 } = schema;
-    return { kind: 'text', format: String(format), isLong: Number(maxLength) > LONG_TEXT };
+    const isLong = (numberOf(schema, 'maxLength') ?? 0) > LONG_TEXT;
+    return { kind: 'text', format: textOf(schema, 'format') ?? '', isLong };
   }
   if (type === 'array') {
     const items = objectOf(schema.items);
@@ -130,12 +130,17 @@ function choicesOf(schema: Schema): readonly Choice[] | undefined {
     const { enumNames } = schema;
     return schema.enum.map((value, index) => ({
       value,
-      label: String((Array.isArray(enumNames) ? enumNames[index] : undefined) ?? value),
+      label: labelOf((Array.isArray(enumNames) ? enumNames[index] : undefined) ?? value),
     }));
   }
   const forms = alternatives(schema.oneOf ?? schema.anyOf);
   if (forms.length === 0 || !forms.every((form) => 'const' in form)) return undefined;
-  return forms.map((form) => ({ value: form.const, label: titleOf(form, String(form.const)) }));
+  return forms.map((form) => ({ value: form.const, label: titleOf(form, labelOf(form.const)) }));
+}
+
+/** A value of a server, which may be anything, as a text. */
+function labelOf(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 /** The only type besides null; undefined for several. A schema with properties is an object. */

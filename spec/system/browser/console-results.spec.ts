@@ -22,6 +22,13 @@ const NESTED = Array.from({ length: 2_000 }).reduce<object>(
 );
 /** `String` throws for it. */
 const NO_TEXT = { toString: 1, valueOf: 1 };
+/** The fields of a tool besides its name. */
+const ODD = {
+  title: NO_TEXT,
+  description: NO_TEXT,
+  inputSchema: { type: 'object' },
+  annotations: { title: NO_TEXT },
+};
 const HTML = '<img src=x onerror="window.hasRun = true">';
 const CONTENT: Readonly<Record<string, readonly object[]>> = {
   lines: [{ type: 'text', text: LINES }],
@@ -55,7 +62,7 @@ const server = createServer(async (request, response) => {
       ...{ protocolVersion: '2025-11-25', serverInfo: { name: 's', version: '1' } },
       capabilities: { tools: {} },
     },
-    'tools/list': { tools: Object.keys(CONTENT).map((name) => ({ name, inputSchema: { type: 'object' } })) },
+    'tools/list': { tools: [null, ...Object.keys(CONTENT).map((name) => ({ name, ...ODD }))] },
     'tools/call': { content: CONTENT[params?.name] ?? [] },
   };
   if (id === undefined) response.writeHead(202).end();
