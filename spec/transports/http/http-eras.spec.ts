@@ -120,6 +120,26 @@ for (const [then, before, now, after] of [
   });
 }
 
+test('a backend that refuses the handshakes of clients is opened again if it has left the legacy era, else kept', async () => {
+  const asked: string[] = [];
+  const answers: Record<string, Answer> = { ...legacyOnly, otherwise: result({}) };
+  await withRawTransport(serving(answers, asked), async (transport) => {
+    let initializes = 0;
+    answers.initialize = (...answer) => {
+      initializes += 1;
+      (initializes === 1 ? refused(400, -32000) : legacyOnly.initialize)(...answer);
+    };
+    await opening(transport).catch(() => undefined);
+    await until(() => asked.at(-1) === 'DELETE');
+    const closed = firstValueFrom(transport.closed$);
+    answers.initialize = refused(400, -32601);
+    answers['server/discover'] = discovered;
+    await opening(transport).catch(() => undefined);
+    const reason = 'it now speaks the modern era, and spoke the legacy era before';
+    assert.equal(await closed, { reason, isExpected: false });
+  });
+});
+
 test('a modern backend is asked for its era once if it refuses a call before any work', async () => {
   for (const [answer, times] of [
     [refused(400, -32000, null), 2],

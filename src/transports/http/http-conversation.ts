@@ -45,6 +45,7 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
   #closing: Promise<void> | undefined;
   #reopening: Promise<void> | undefined;
   #reopeningAbort: AbortController | undefined;
+  #checking: Promise<void> | undefined;
   /** Deletes the session that a failed reopening was given, and after a change of the era also the lost one. */
   #abandoned: Promise<unknown> | undefined;
   /**
@@ -144,6 +145,17 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
     void session.end();
   }
 
+  /** Ends the conversation if the backend speaks another era now. One check at a time, which leaves no session. Never rejects. */
+  checkEra(): Promise<void> {
+    this.#checking ??= this.#sessionOfNewEra()
+      .then((session) => session && this.end({ reason: this.#noteNewEra(session), isExpected: false }))
+      .catch(() => undefined) // it refuses the gateway, too
+      .finally(() => {
+        this.#checking = undefined;
+      });
+    return this.#checking;
+  }
+
   sessionLost(): void {
     const reason = this.#profile === undefined ? this.#newEra : SESSION_LOST;
     if (reason !== undefined) void this.end({ reason, isExpected: false });
@@ -209,13 +221,28 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
       this.#abandoned = deleted;
     };
     const session = await openSession(endpoint, { ...options, signal, previous: era, onAbandoned });
-    if (session.handshake.era !== era) {
-      this.#newEra = `it now speaks the ${session.handshake.era} era, and spoke the ${era} era before`;
-      this.#abandoned = Promise.all([this.session.end(), session.end()]);
-      throw backendUnavailable(this.#newEra, { delivered: 'no', health: 'suspicious' });
-    }
+    if (session.handshake.era !== era)
+      throw backendUnavailable(this.#noteNewEra(session), { delivered: 'no', health: 'suspicious' });
     this.session = session;
     this.#eventStream?.restart();
+  }
+
+  /** A new session, if it is of another era; undefined if it is not. */
+  async #sessionOfNewEra(): Promise<HttpSession | undefined> {
+    const { endpoint, options } = this.backend;
+    const { era } = this.handshake;
+    const { signal } = new AbortController(); // it is bounded by the time for a handshake
+    const session = await openSession(endpoint, { ...options, signal, previous: era });
+    if (session.handshake.era !== era) return session;
+    await session.end();
+    return undefined;
+  }
+
+  /** The clause about the new era. Abandons the sessions. */
+  #noteNewEra(session: HttpSession): string {
+    this.#newEra = `it now speaks the ${session.handshake.era} era, and spoke the ${this.handshake.era} era before`;
+    this.#abandoned = Promise.all([this.session.end(), session.end()]);
+    return this.#newEra;
   }
 
   async #end(closed: Closed, last?: () => Promise<void>): Promise<void> {

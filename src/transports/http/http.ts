@@ -125,7 +125,10 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
       this.#handshakes.set(text, session.handshake);
       return new HttpConversation(this.backend, session, profile, ownerId);
     } catch (thrown) {
-      if (era !== 'modern' || !isRefusal(thrown)) throw thrown;
+      if (era !== 'modern' || !isRefusal(thrown)) {
+        if (isRefusal(thrown)) void this.checkEra();
+        throw thrown;
+      }
       this.#hasNoSessions = true;
       return undefined;
     }
