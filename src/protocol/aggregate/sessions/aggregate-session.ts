@@ -122,6 +122,7 @@ export class AggregateSession implements McpSession {
   /** Undefined before it is kept. */
   #row: SessionRow | undefined;
   #marks: UnsafeMarks | undefined;
+  /** Without calls. */
   #holds = 0;
   /** True once its client has listened. The first time sessions are opened at once: the session may have been read again. */
   #hasListened = false;
@@ -180,7 +181,7 @@ export class AggregateSession implements McpSession {
   }
 
   get isStreaming(): boolean {
-    return this.#holds > this.callCount;
+    return this.#holds > 0;
   }
 
   get isRecoverable(): boolean {
@@ -189,7 +190,7 @@ export class AggregateSession implements McpSession {
 
   /** False while the session is held, and does not expire; there is no idle state. */
   setIdle(): boolean {
-    return this.#holds === 0;
+    return this.#holds === 0 && this.callCount === 0;
   }
 
   get messages$(): Observable<ServerMessage> {
@@ -223,14 +224,14 @@ export class AggregateSession implements McpSession {
       const { endReason } = this.#value;
       if (endReason !== undefined) throw sessionEnded(endReason);
       this.callCount += 1;
-      const release = this.hold();
+      this.#used();
       const bound = splitInstance(instanceId)?.template;
       const events$ =
         request.method === 'logging/setLevel' ? this.#setLevel(request) : this.#route(request, bound);
       return events$.pipe(
         finalize(() => {
           this.callCount -= 1;
-          release();
+          this.#used();
         }),
       );
     });
