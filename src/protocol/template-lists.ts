@@ -49,6 +49,16 @@ interface StoredAnswer {
   readonly changes: number;
 }
 
+interface ListKeyOptions {
+  readonly request: ExchangeRequest;
+  readonly profile: ClientProfile;
+  readonly ownerId: string;
+  /** The only instance that may answer. Default: any may. */
+  readonly instanceId?: string | undefined;
+  /** The id of the handshake of a session: only its conversation may answer. Default: there is no session. */
+  readonly handshakeId?: string;
+}
+
 /** The keys of an answer: one for all callers, and one for this caller. */
 interface ListKey {
   readonly list: ListField;
@@ -109,7 +119,7 @@ export class TemplateLists {
     { profile, owner, instanceId }: StatelessOptions,
     load: () => Observable<SourcedEvent>,
   ): Observable<SourcedEvent> {
-    const key = this.#listKeyOf(request, owner.id, `owner ${owner.id} at ${instanceId ?? ''}`, profile);
+    const key = this.#listKeyOf({ request, profile, ownerId: owner.id, instanceId });
     return key === undefined ? load() : this.#serve(key, load);
   }
 
@@ -123,9 +133,9 @@ export class TemplateLists {
     request: ExchangeRequest,
     load: () => Observable<SourcedEvent>,
   ): Observable<SourcedEvent> {
-    const id = this.#handshakeIds.get(handshake) ?? randomUUID();
-    this.#handshakeIds.set(handshake, id);
-    const key = this.#listKeyOf(request, ownerId, `session of ${ownerId}`, profile, ` of ${id}`);
+    const handshakeId = this.#handshakeIds.get(handshake) ?? randomUUID();
+    this.#handshakeIds.set(handshake, handshakeId);
+    const key = this.#listKeyOf({ request, profile, ownerId, handshakeId });
     if (key === undefined) return load();
     return this.#serve(key, load).pipe(
       catchError((thrown) => {
@@ -148,24 +158,21 @@ export class TemplateLists {
     return withListNotices(messages$, changes$, this.#options, own$);
   }
 
-  /**
-   * The keys of a request; undefined for any other method, and for unknown parameters. `conversation`: given
-   * when not every instance may answer.
-   */
-  #listKeyOf(
-    request: ExchangeRequest,
-    ownerId: string,
-    targetKey: string,
-    profile: ClientProfile,
-    conversation = '',
-  ): ListKey | undefined {
+  /** The keys of a request; undefined for any other method, and for unknown parameters. */
+  #listKeyOf(options: ListKeyOptions): ListKey | undefined {
+    const { request, profile, ownerId, instanceId = '', handshakeId = '' } = options;
     const list = listOf(request.method);
     if (list === undefined) return undefined;
     const { cursor = null, _meta, ...others } = request.params ?? {};
     if (Object.keys(others).length > 0) return undefined;
     const page = shortKey(JSON.stringify(cursor), canonicalText(profile.capabilities));
-    const listKey = `${this.#id} ${this.#timesWithoutHandshakes} ${list}${conversation} ${page}`;
-    return { list, ownerId, everyone: `everyone ${listKey}`, own: `${targetKey} ${listKey}` };
+    const listKey = `${this.#id} ${this.#timesWithoutHandshakes} ${list} ${handshakeId} ${page}`;
+    return {
+      list,
+      ownerId,
+      everyone: `everyone ${listKey}`,
+      own: `owner ${ownerId} at ${instanceId} ${listKey}`,
+    };
   }
 
   /**
