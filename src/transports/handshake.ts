@@ -25,7 +25,7 @@ export interface HandshakeChannel {
  * The answer to one request of a handshake. `none`: no JSON-RPC came, which counts as a refusal like an error;
  * `detail` is a sentence without its full stop.
  */
-export type HandshakeAnswer = FinalEvent | RefusalError | NoAnswer;
+export type HandshakeAnswer = FinalEvent | HandshakeErrorAnswer | NoAnswer;
 
 interface NoAnswer {
   readonly kind: 'none';
@@ -37,9 +37,9 @@ interface NoAnswer {
   readonly waitMs?: number | undefined;
 }
 
-type HandshakeRefusal = NoAnswer | RefusalError;
+type HandshakeRefusal = NoAnswer | HandshakeErrorAnswer;
 
-export interface RefusalError {
+export interface HandshakeErrorAnswer {
   readonly kind: 'error';
   readonly error: JsonRpcError;
   /** The message for callers, without secrets. Default: callers get only the code. */

@@ -6,7 +6,7 @@ import { type AnswerMessage, RPC, requestText } from '../../domain/mcp/jsonrpc.t
 import { type Era, INITIALIZED } from '../../domain/mcp/mcp.ts';
 import { type Clock, timeLimit } from '../../domain/time/clock.ts';
 import { eraHeaders, type Spoken } from '../era-metadata.ts';
-import type { HandshakeAnswer, HandshakeChannel, RefusalError } from '../handshake.ts';
+import type { HandshakeAnswer, HandshakeChannel, HandshakeErrorAnswer } from '../handshake.ts';
 import type { AnswerEnding, RefusedEnding } from './answer-ending.ts';
 import { ask } from './background-requests.ts';
 import { CookieJar } from './cookie-jar.ts';
@@ -122,7 +122,7 @@ function none(detail: string): HandshakeAnswer {
   return { kind: 'none', detail };
 }
 
-function errorFor(answer: Extract<AnswerMessage, { kind: 'error' }>, said = ''): RefusalError {
+function errorFor(answer: Extract<AnswerMessage, { kind: 'error' }>, said = ''): HandshakeErrorAnswer {
   return { kind: 'error', error: answer.error, said };
 }
 
