@@ -69,7 +69,7 @@ export class StatelessConversations {
       // Messages of the backend outside of calls go to the call under way.
       carrierOf:
         sharing === 'oneUse' || acceptsServerRequests(profile)
-          ? (conversation) => new StatelessConversation(conversation)
+          ? (conversation) => new StatelessCallCarrier(conversation)
           : undefined,
     });
     const { conversation } = use;
@@ -138,10 +138,10 @@ export class StatelessConversations {
 }
 
 /**
- * A conversation whose backend may send messages outside of calls, over HTTP or during a request of the gateway
- * itself. Questions and log messages are passed to a call that is under way. All its calls belong to one owner.
+ * Carries the calls of a conversation whose backend may send messages outside of calls, over HTTP or during a request of
+ * the gateway itself. Questions and log messages are passed to a call that is under way. All its calls belong to one owner.
  */
-export class StatelessConversation implements Pick<Conversation, 'exchange'> {
+export class StatelessCallCarrier implements Pick<Conversation, 'exchange'> {
   readonly #inner: Conversation;
   /** The listeners of the calls under way, oldest first. */
   readonly #calls = new Set<(message: ServerMessage) => void>();
