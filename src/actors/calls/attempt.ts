@@ -21,7 +21,7 @@ import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domai
 import { QUESTION_REFUSALS, type ServerRequest, serverRequest } from '../../domain/mcp/client.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
-import type { AttemptEnding, AttemptRef } from './call-events.ts';
+import type { AttemptEnding, NumberedAttempt } from './call-events.ts';
 import type { AttemptPlan } from './call-route.ts';
 import type { Deadline } from './deadline.ts';
 
@@ -52,7 +52,7 @@ export interface AttemptedCall {
  * One attempt of a call, as the observer of its exchange. The call gets exactly one answer or failure from it, and
  * neither if the caller leaves before.
  */
-export class Attempt implements AttemptRef, Observer<ExchangeEvent> {
+export class Attempt implements NumberedAttempt, Observer<ExchangeEvent> {
   readonly ref: InstanceRef;
   readonly plan: AttemptPlan;
   readonly sent: SentCall<InstanceRef>;

@@ -18,7 +18,7 @@ export interface StartedCall {
 }
 
 /** One attempt, or a failed opening before one. `number`: its position in its call, 1 for the first one. */
-export interface AttemptRef {
+export interface NumberedAttempt {
   readonly ref: InstanceRef;
   readonly number: number;
 }
@@ -84,13 +84,13 @@ export class CallEvents {
   }
 
   /** Reports that the call goes on after the failure of this attempt. */
-  retried({ ref: { id, serverId }, number: attempt }: AttemptRef, code: ErrorCode): void {
+  retried({ ref: { id, serverId }, number: attempt }: NumberedAttempt, code: ErrorCode): void {
     const retried = this.#event('call.retried', 'exchange.retried');
     this.#emit({ ...retried, instanceId: id, serverId, attempt, code });
   }
 
   /** Reports the end of an attempt. `isOver`: the call has ended with it. */
-  finished(at: AttemptRef, ending: AttemptEnding, isOver: boolean): void {
+  finished(at: NumberedAttempt, ending: AttemptEnding, isOver: boolean): void {
     this.#underWay -= 1;
     const isLast = isOver && !this.#hasEnded;
     if (isLast) this.#hasEnded = true;
@@ -105,7 +105,7 @@ export class CallEvents {
    */
   #endOf<T extends 'call.finished' | 'attempt.finished'>(
     type: T,
-    { ref, number: attempt }: AttemptRef,
+    { ref, number: attempt }: NumberedAttempt,
     { outcome, waitMs, durationMs, error }: AttemptEnding,
   ) {
     const { template, number, request } = this.#call;

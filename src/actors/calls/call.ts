@@ -19,7 +19,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { noInstanceError } from '../no-instance.ts';
 import { Attempt, type AttemptedCall } from './attempt.ts';
 import { Attempts } from './attempts.ts';
-import type { AttemptEnding, AttemptRef, CallEvents, StartedCall } from './call-events.ts';
+import type { AttemptEnding, CallEvents, NumberedAttempt, StartedCall } from './call-events.ts';
 import type {
   AttemptPlan,
   CallDeps,
@@ -327,7 +327,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
 
   /** Goes on after a failure as `nextAfter` says. All failed calls pass here; silent ones are handled in #abandonSilent. */
   #continue(
-    at: AttemptRef & Pick<CallFailure, 'isRepeatable'>,
+    at: NumberedAttempt & Pick<CallFailure, 'isRepeatable'>,
     error: GatewayError,
     plan?: AttemptPlan,
   ): void {

@@ -7,7 +7,7 @@ import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/er
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { AttemptRef, CallEvents } from './call-events.ts';
+import type { CallEvents, NumberedAttempt } from './call-events.ts';
 import type { RetryBudget } from './retry-budget.ts';
 
 /** Time after a failure within which an instance of another node learns whether that node can be reached, in ms. */
@@ -25,7 +25,7 @@ export class Retries {
   /** The last failure of an attempt, or of the opening before it; undefined while none has failed. */
   failure: GatewayError | undefined;
   /** The last failed attempt and its error, until its retry is reported. */
-  #last: { readonly failed: AttemptRef; readonly error: GatewayError } | undefined;
+  #last: { readonly failed: NumberedAttempt; readonly error: GatewayError } | undefined;
   /** True when a retry after the last failure costs budget that is not taken yet. */
   #needsBudget = false;
   /** True when the budget for the next hedge is taken. */
@@ -47,7 +47,7 @@ export class Retries {
    * the request arrived; if an earlier attempt may have delivered it, the recorded failure says `unknown`. `bound`: the
    * only instance that may answer.
    */
-  decide(at: AttemptRef, failed: CallFailure, bound: InstanceRef | undefined): AfterFailure {
+  decide(at: NumberedAttempt, failed: CallFailure, bound: InstanceRef | undefined): AfterFailure {
     const { error, progress } = failed;
     const next = nextAfter(failed, {
       attemptsLeft: this.attemptsLeft,
@@ -61,7 +61,7 @@ export class Retries {
   }
 
   /** Records a failure. `bound`: the only instance that may answer; undefined while other attempts are under way. */
-  noteFailure(failed: AttemptRef, error: GatewayError, bound: InstanceRef | undefined): void {
+  noteFailure(failed: NumberedAttempt, error: GatewayError, bound: InstanceRef | undefined): void {
     if (error.delivered === 'unknown') this.#uncertainAt ??= bound;
     const isUncertain = error.delivered === 'no' && this.failure?.delivered === 'unknown';
     this.failure = atInstance(isUncertain ? perhapsDelivered(error) : error, failed.ref.id);
@@ -115,7 +115,7 @@ export class Retries {
     this.#isHedgePaid = false;
   }
 
-  reportHedge(silent: AttemptRef, error: GatewayError): void {
+  reportHedge(silent: NumberedAttempt, error: GatewayError): void {
     this.#isHedgePaid = false;
     this.#report(silent, error);
   }
@@ -125,7 +125,7 @@ export class Retries {
     return this.#uncertainAt === bound ? 'here' : 'earlier';
   }
 
-  #report(failed: AttemptRef, { code }: GatewayError): void {
+  #report(failed: NumberedAttempt, { code }: GatewayError): void {
     this.#last = undefined;
     this.attemptsLeft -= 1;
     this.#events.retried(failed, code);

@@ -74,7 +74,7 @@ class ResourceEntry {
 }
 
 /** One client of one resource. */
-interface Subscriber {
+interface ResourceClient {
   readonly uri: string;
   readonly ownerId: string;
   /** The resource; undefined when there was no room for it. */
@@ -101,7 +101,7 @@ export class ResourceSubscriptions {
   /** Resources whose request failed, until all of them are asked again. */
   readonly #failed = new Set<ResourceEntry>();
   /** Subscribers for which there was no room, at most MAX_RESOURCES. Further ones are not tried again. */
-  readonly #refused = new Set<Subscriber>();
+  readonly #refused = new Set<ResourceClient>();
   #retry: Subscription | undefined;
   #isClosed = false;
 
@@ -128,23 +128,23 @@ export class ResourceSubscriptions {
 
   /** Subscribes the backend to `uri` until each client has released its subscription. */
   subscribe(uri: string, principalId: string): ClientSubscription {
-    const subscriber: Subscriber = { uri, ownerId: countedIdOf(principalId), entry: undefined };
-    const refusal = this.#refusalOf(subscriber);
+    const client: ResourceClient = { uri, ownerId: countedIdOf(principalId), entry: undefined };
+    const refusal = this.#refusalOf(client);
     const answer =
       refusal === undefined
-        ? this.#answerFor(this.#join(subscriber), [subscriber.ownerId])
-        : this.#refuse(subscriber, refusal);
+        ? this.#answerFor(this.#join(client), [client.ownerId])
+        : this.#refuse(client, refusal);
     let isReleased = false;
     const release = (): void => {
       if (isReleased) return;
       isReleased = true;
-      this.#refused.delete(subscriber);
-      if (subscriber.entry !== undefined) this.#release(subscriber.entry, subscriber.ownerId);
+      this.#refused.delete(client);
+      if (client.entry !== undefined) this.#release(client.entry, client.ownerId);
     };
     return { answer, release };
   }
 
-  #refusalOf({ uri, ownerId }: Subscriber): GatewayError | undefined {
+  #refusalOf({ uri, ownerId }: ResourceClient): GatewayError | undefined {
     const entry = this.#entries.get(this.#keyOf(uri, ownerId));
     if (entry !== undefined && entry.clientsByOwner.held(ownerId) > 0) return undefined;
     if (this.#shares.isShareFull(ownerId))
@@ -153,18 +153,18 @@ export class ResourceSubscriptions {
     return backendUnavailable('it has too many subscriptions', { delivered: 'no' });
   }
 
-  #refuse(subscriber: Subscriber, refusal: GatewayError): Promise<never> {
-    if (!this.#isClosed && this.#refused.size < MAX_RESOURCES) this.#refused.add(subscriber);
+  #refuse(client: ResourceClient, refusal: GatewayError): Promise<never> {
+    if (!this.#isClosed && this.#refused.size < MAX_RESOURCES) this.#refused.add(client);
     this.#retryLater();
     const answer = Promise.reject(refusal);
     answer.catch(() => undefined);
     return answer;
   }
 
-  #join(subscriber: Subscriber): ResourceEntry {
-    const { uri, ownerId } = subscriber;
+  #join(client: ResourceClient): ResourceEntry {
+    const { uri, ownerId } = client;
     const entry = this.#entryOf(uri, ownerId);
-    subscriber.entry = entry;
+    client.entry = entry;
     const { leftBy, clientsByOwner } = entry;
     entry.clients += 1;
     if (clientsByOwner.held(ownerId) === 0) this.#shares.take(ownerId);
@@ -329,20 +329,20 @@ export class ResourceSubscriptions {
       if (entry.clients > 0) void this.#answerFor(entry, entry.clientsByOwner.users);
     this.#failed.clear();
     // One task for each: streams beyond the share of their owner may have millions together.
-    const all = this.#scheduler.each(this.#refused, (subscriber) => this.#joinLate(subscriber));
+    const all = this.#scheduler.each(this.#refused, (client) => this.#joinLate(client));
     void all.then(() => {
       this.#retry = undefined;
       this.#retryLater();
     });
   }
 
-  #joinLate(subscriber: Subscriber): void {
-    if (this.#refusalOf(subscriber) !== undefined) return;
-    this.#refused.delete(subscriber);
-    const entry = this.#join(subscriber);
-    if (entry.atBackend === 'subscribed') this.#missed(subscriber.uri);
+  #joinLate(client: ResourceClient): void {
+    if (this.#refusalOf(client) !== undefined) return;
+    this.#refused.delete(client);
+    const entry = this.#join(client);
+    if (entry.atBackend === 'subscribed') this.#missed(client.uri);
     else entry.mayHaveMissed = true;
-    void this.#answerFor(entry, [subscriber.ownerId]);
+    void this.#answerFor(entry, [client.ownerId]);
   }
 
   #close(): void {
