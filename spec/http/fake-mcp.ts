@@ -2,14 +2,14 @@
 
 import { systemClock } from '../../src/domain/time/clock.ts';
 import type { McpEndpoint, McpRequest } from '../../src/protocol/endpoint-types.ts';
-import { TaskLog } from '../../src/protocol/task-log.ts';
+import { KnownTasks } from '../../src/protocol/known-tasks.ts';
 
 /** Answers POST and DELETE with an empty result, a message of HTTP+SSE with 202, and GET with a stream that ends at once. */
 export function fakeMcp(): McpEndpoint & { readonly requests: readonly McpRequest[] } {
   const requests: McpRequest[] = [];
   return {
     requests,
-    tasks: new TaskLog({ ...systemClock, now: () => 0 }),
+    tasks: new KnownTasks({ ...systemClock, now: () => 0 }),
     handle: async (request, reply) => {
       requests.push(request);
       const { method, sseSessionId, consumeRateLimit } = request;

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { type JsonFields, type JsonObject, valuesIn } from '../domain/json/json.ts';
 import { isTaskMethod, listOf, METHODS } from '../domain/mcp/mcp.ts';
 import { caseless } from '../domain/text.ts';
-import { isTaskId, MAX_TASK_ID_LENGTH } from './task-log.ts';
+import { isTaskId, MAX_TASK_ID_LENGTH } from './known-tasks.ts';
 
 /** Bytes of a stream that a client of the MCP endpoint may leave unread before messages are dropped. */
 export const MAX_UNREAD_BYTES = 1024 * 1024;

@@ -13,8 +13,8 @@ import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { ClientRequest } from './client-message.ts';
 import type { Backends } from './endpoint-backends.ts';
+import type { KnownTasks, TemplatesOfView } from './known-tasks.ts';
 import type { StateKeys } from './modern/state-cipher.ts';
-import type { TaskLog, TemplatesOfView } from './task-log.ts';
 
 /** One HTTP request to the endpoint. Host, origin, credentials, scope and name are already checked. */
 export interface McpRequest {
@@ -173,7 +173,7 @@ export type CommonOptions = Pick<EndpointOptions, 'onFault' | 'scheduler' | 'clo
  * begun.
  */
 export interface McpEndpoint {
-  readonly tasks: Pick<TaskLog, 'setPeers' | 'lookUp'>;
+  readonly tasks: Pick<KnownTasks, 'setPeers' | 'lookUp'>;
   handle(request: McpRequest, reply: ReplyWriter): void | Promise<void>;
   /** Ends the calls that only wait for the answer of a disconnected client, when the gateway stops. */
   dismiss(): Promise<void>;

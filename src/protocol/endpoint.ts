@@ -9,15 +9,15 @@ import type { HttpHeaders } from '../domain/text.ts';
 import { type ClientRequest, readBody, readClientMessage } from './client-message.ts';
 import type { EndpointOptions, McpEndpoint, McpRequest, ReplyWriter } from './endpoint-types.ts';
 import { checkPostTypes, headerMismatch, headerOf } from './headers.ts';
+import { KnownTasks } from './known-tasks.ts';
 import { LegacyEndpoint } from './legacy/legacy-endpoint.ts';
 import { LegacySse, opensSse } from './legacy/legacy-sse.ts';
 import { ModernEndpoint } from './modern/modern-endpoint.ts';
 import { invalidRequest, RpcFailure, refused } from './rpc.ts';
-import { TaskLog } from './task-log.ts';
 
 /** The endpoint for both eras. The caller closes it. */
 export class Endpoint implements McpEndpoint {
-  readonly tasks: TaskLog;
+  readonly tasks: KnownTasks;
   readonly #backends: EndpointOptions['backends'];
   readonly #legacy: LegacyEndpoint;
   readonly #sse: LegacySse;
@@ -25,7 +25,7 @@ export class Endpoint implements McpEndpoint {
 
   constructor(options: EndpointOptions) {
     this.#backends = options.backends;
-    this.tasks = new TaskLog(options.clock, options.templatesOf);
+    this.tasks = new KnownTasks(options.clock, options.templatesOf);
     const { tasks } = this;
     this.#legacy = new LegacyEndpoint({ ...options, tasks });
     this.#sse = new LegacySse(this.#legacy, options);

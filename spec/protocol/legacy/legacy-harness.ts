@@ -6,9 +6,9 @@ import type { JsonRpcId } from '../../../src/domain/mcp/jsonrpc.ts';
 import { newSessionId } from '../../../src/domain/nodes/life.ts';
 import { spreadClock, systemClock } from '../../../src/domain/time/clock.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
+import { KnownTasks } from '../../../src/protocol/known-tasks.ts';
 import { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
-import { TaskLog } from '../../../src/protocol/task-log.ts';
 import { untimedScheduler } from '../../helpers/time/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 import { SessionBackends } from '../scripted-backends.ts';
@@ -38,7 +38,7 @@ export function legacyHarness(
     ...{
       onFault,
       scheduler,
-      tasks: new TaskLog({ ...systemClock, now: () => harness.now() }),
+      tasks: new KnownTasks({ ...systemClock, now: () => harness.now() }),
       newSessionId: () => newSessionId('life-1--'),
     },
     clock: { ...spreadClock(scheduler, systemClock), now: () => harness.now() },

@@ -1,8 +1,8 @@
-// Tasks that began at another node: connects the task log of this node with those of the others. Source: ADR 188.
+// Tasks that began at another node: connects the known tasks of this node with those of the others. Source: ADR 188.
 
 import { isJsonObject } from '../../domain/json/json.ts';
 import type { McpEndpoint } from '../../protocol/endpoint-types.ts';
-import type { TaskOnNode } from '../../protocol/task-log.ts';
+import type { TaskOnNode } from '../../protocol/known-tasks.ts';
 import type { PeerAnswerer, PeerQuestions } from './peer-questions.ts';
 
 const PATH = '/peer/task';

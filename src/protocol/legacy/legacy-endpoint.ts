@@ -41,8 +41,8 @@ import {
   type ReplyWriter,
 } from '../endpoint-types.ts';
 import { checkGetTypes, headerOf } from '../headers.ts';
+import type { KnownTasks } from '../known-tasks.ts';
 import { errorMessage, invalidRequest, resultMessage, rpcFailureOf } from '../rpc.ts';
-import type { TaskLog } from '../task-log.ts';
 import { lastEventIdOf, mayPoll, profileOf, sessionOf, versionOf } from './legacy-request.ts';
 import { EventBudget, positionOf } from './legacy-stream.ts';
 import { type LegacyTraffic, type LegacyTrafficDeps, lostWithGateway } from './legacy-traffic.ts';
@@ -62,14 +62,14 @@ interface SessionPost {
 }
 
 interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBytes' | 'newSessionId'> {
-  readonly tasks: TaskLog;
+  readonly tasks: KnownTasks;
 }
 
 /** Serves legacy clients at all paths. The caller closes it. */
 export class LegacyEndpoint {
   readonly #deps: LegacyTrafficDeps;
   readonly #traffic: TrafficBySession;
-  readonly #tasks: TaskLog;
+  readonly #tasks: KnownTasks;
   readonly #newSessionId: () => string;
   /** Hides the numbers in ids of events, which clients see. */
   readonly #opaque = new OpaqueNumbers();

@@ -11,8 +11,8 @@ import { isTaskMethod, TASKS_EXTENSION } from '../../domain/mcp/mcp.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Backends } from '../endpoint-backends.ts';
+import { isTaskId, type KnownTasks, type TaskScope } from '../known-tasks.ts';
 import { rpcErrorAnswer } from '../own-answers.ts';
-import { isTaskId, type TaskLog, type TaskScope } from '../task-log.ts';
 import { exchangeInSession, withSessionMetadata } from './legacy-over-modern.ts';
 
 /** A session, the HTTP request of its client, and the backends behind its path. */
@@ -26,7 +26,7 @@ interface SessionRequest {
 export function exchangeWithTasks(
   request: ExchangeRequest,
   from: SessionRequest,
-  log: TaskLog,
+  log: KnownTasks,
   clock: Clock,
 ): Observable<SourcedEvent> {
   const { method, params } = request;
@@ -50,7 +50,7 @@ export function exchangeWithTasks(
 function exchangeAboutTask(
   request: ExchangeRequest,
   from: SessionRequest,
-  log: TaskLog,
+  log: KnownTasks,
   clock: Clock,
 ): Observable<SourcedEvent> {
   const { session } = from;

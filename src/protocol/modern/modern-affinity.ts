@@ -22,8 +22,8 @@ import { hasRounds, isTaskMethod, listOf, META } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { isTooLong, shortKey } from '../client-bounds.ts';
 import type { InputRequests } from '../input-requests.ts';
+import { isTaskId, type KnownTasks } from '../known-tasks.ts';
 import { RpcFailure } from '../rpc.ts';
-import { isTaskId, type TaskLog } from '../task-log.ts';
 import { callKey, invalidParams, type ModernRequest, pathKey } from './modern-request.ts';
 import { StateCipher, type StateKeys } from './state-cipher.ts';
 
@@ -61,9 +61,9 @@ export interface StatedConfirmation {
  */
 export class ModernAffinity {
   readonly #cipher: StateCipher;
-  readonly #tasks: TaskLog;
+  readonly #tasks: KnownTasks;
 
-  constructor(stateKeys: StateKeys, tasks: TaskLog, clock: Clock) {
+  constructor(stateKeys: StateKeys, tasks: KnownTasks, clock: Clock) {
     this.#cipher = new StateCipher(stateKeys, clock);
     this.#tasks = tasks;
   }

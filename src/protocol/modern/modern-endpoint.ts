@@ -23,9 +23,9 @@ import {
 } from '../endpoint-types.ts';
 import { checkMirroredHeaders, checkSentHeaders, headerOf } from '../headers.ts';
 import { failure } from '../input-requests.ts';
+import type { KnownTasks } from '../known-tasks.ts';
 import { ownAnswer } from '../own-answers.ts';
 import { RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
-import type { TaskLog } from '../task-log.ts';
 import { commonCapabilities, discoverResult, infoFor } from './discover.ts';
 import { ListedHeaders, paramHeadersIn } from './listed-headers.ts';
 import { ListenStreams } from './listen.ts';
@@ -42,7 +42,7 @@ import {
 interface ModernOptions
   extends CommonOptions,
     Pick<EndpointOptions, 'questions' | 'stateKeys' | 'declarations' | 'useOnce'> {
-  readonly tasks: TaskLog;
+  readonly tasks: KnownTasks;
 }
 
 /** Serves modern clients at all paths. The caller closes it. */

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
-import { isTaskId, TaskLog, type TaskOnNode } from '../../src/protocol/task-log.ts';
+import { isTaskId, KnownTasks, type TaskOnNode } from '../../src/protocol/known-tasks.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -19,7 +19,7 @@ const EVERYWHERE = { owner: { id: 'ann' }, pathName: undefined };
 /** A log that asks; `answer` gives the answers of the other nodes to the questions so far. */
 function asking() {
   const time = { nowMs: 0 };
-  const log = new TaskLog({ ...systemClock, now: () => time.nowMs });
+  const log = new KnownTasks({ ...systemClock, now: () => time.nowMs });
   const asked: string[] = [];
   const pending: ((answers: readonly (TaskOnNode | undefined)[]) => void)[] = [];
   log.setPeers({
@@ -96,7 +96,7 @@ test('asks about 64 tasks at a time at most, of one owner about a share of them,
 });
 
 test('returns all instances that gave the owner the id, the latest last', () => {
-  const memory = new TaskLog(still);
+  const memory = new KnownTasks(still);
   memory.begun(ANN, '1', 'one');
   memory.begun({ ...ANN, pathName: 'u' }, '1', 'one');
   memory.begun(EVERYWHERE, '1', 't/two');
@@ -107,7 +107,7 @@ test('returns all instances that gave the owner the id, the latest last', () => 
 });
 
 test('knows the tasks that only other owners began, by template', () => {
-  const memory = new TaskLog(still);
+  const memory = new KnownTasks(still);
   memory.begun(ANN, '1', 'one');
   const asked = [ANN, EVE, { ...EVE, pathName: 'u' }, { ...EVE, pathName: undefined }];
   const found = asked.map((scope) => memory.belongsToOthers(scope, '1'));
@@ -118,7 +118,7 @@ test('knows the tasks that only other owners began, by template', () => {
 
 test('knows a task by its template in a view, too, and gives a view those of its templates', () => {
   const views: Readonly<Record<string, readonly string[]>> = { desk: ['t', 'v'], counter: ['u'] };
-  const memory = new TaskLog(still, (name) => views[name]);
+  const memory = new KnownTasks(still, (name) => views[name]);
   const [desk, counter] = [
     { ...ANN, pathName: 'desk' },
     { ...ANN, pathName: 'counter' },
@@ -135,7 +135,7 @@ test('knows a task by its template in a view, too, and gives a view those of its
 });
 
 test('remembers 2,500 tasks of each owner, without the least recently used ones', () => {
-  const memory = new TaskLog(still);
+  const memory = new KnownTasks(still);
   memory.begun(EVE, 'hers', 'a');
   for (let number = 0; number < 2_500; number += 1) memory.begun(ANN, `${number}`, 'a');
   assert.equal(memory.instancesOf(ANN, '0'), ['a']);
@@ -145,13 +145,13 @@ test('remembers 2,500 tasks of each owner, without the least recently used ones'
 });
 
 test('remembers the latest eight instances that gave the same id', () => {
-  const memory = new TaskLog(still);
+  const memory = new KnownTasks(still);
   for (let number = 0; number < 9; number += 1) memory.begun(ANN, '1', `${number}`);
   assert.equal(memory.instancesOf(ANN, '1'), ['1', '2', '3', '4', '5', '6', '7', '8']);
 });
 
 test('does not remember an id that is too long', () => {
-  const memory = new TaskLog(still);
+  const memory = new KnownTasks(still);
   for (const [length, isKept] of [
     [1_024, true],
     [1_025, false],
@@ -164,7 +164,7 @@ test('does not remember an id that is too long', () => {
 
 test('learns a task from a result that reports it as begun', () => {
   const isLearned = (taskId: string, result: JsonObject) => {
-    const memory = new TaskLog(still);
+    const memory = new KnownTasks(still);
     memory.learn(ANN, JsonText.ofValue(result), 'one');
     return memory.instancesOf(ANN, taskId).length === 1;
   };

@@ -27,9 +27,9 @@ export interface TaskScope {
 
 /** The knowledge of one node of a task. */
 export interface TaskOnNode {
-  /** See TaskLog.instancesOf. */
+  /** See KnownTasks.instancesOf. */
   readonly instances: readonly string[];
-  /** True for a task of other callers only: see TaskLog.belongsToOthers. */
+  /** True for a task of other callers only: see KnownTasks.belongsToOthers. */
   readonly isOthers: boolean;
 }
 
@@ -68,7 +68,7 @@ interface Asked {
  * The tasks that began on this node, or were found on another one. Ids that cannot be remembered (see `isTaskId`)
  * belong to no owner.
  */
-export class TaskLog {
+export class KnownTasks {
   readonly #now: Clock['now'];
   /**
    * The instances of tasks, as `{template}/{instance}`, by owner, then by task id; the latest last, because two may give the same
