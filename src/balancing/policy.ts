@@ -3,6 +3,7 @@
 // the default `load_balancer.*` of the gateway and docs/reference/load-balancing.md; policy-schemas.ts has the
 // schemas. It imports no schema library, because the command line reads the defaults first. Source: ADR 129.
 
+import { LIMITS } from '../domain/limits.ts';
 import type { ToolHints } from '../domain/views/view.ts';
 import { ARGUMENT, PRINCIPAL } from './consistent-hash.ts';
 import { STRATEGIES, STRATEGY_NAMES } from './strategies.ts';
@@ -231,6 +232,14 @@ export function timeoutFor(
   if (ownMs !== undefined) return ownMs;
   const hasOwn = tool !== undefined && Object.hasOwn(toolTimeoutsMs, tool);
   return (hasOwn ? toolTimeoutsMs[tool] : undefined) ?? callTimeoutMs;
+}
+
+/**
+ * The longest wait for an answer of the client to a question, in ms: LIMITS.callDefaultBoundMs, or as long as a
+ * call may take. Source: ADR 112.
+ */
+export function longestQuestionMs(policy: TemplatePolicy, maxCallMs = 0): number {
+  return Math.min(Math.max(LIMITS.callDefaultBoundMs, maxCallMs, timeoutFor(policy)), LIMITS.callHardBoundMs);
 }
 
 function row<const Name extends string, Value, Written, const At extends SetBy>(

@@ -5,7 +5,7 @@
 
 import { AsyncSubject, firstValueFrom, Observable, of } from 'rxjs';
 import { Actor, createActor } from 'xstate';
-import { timeoutFor } from '../../balancing/policy.ts';
+import { longestQuestionMs, timeoutFor } from '../../balancing/policy.ts';
 import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { callCutOff } from '../../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
@@ -37,7 +37,7 @@ import {
   isReturning,
   isServed,
 } from './client-session.machine.ts';
-import { longestQuestionMs, SessionCalls } from './session-calls.ts';
+import { SessionCalls } from './session-calls.ts';
 import type { SessionCore } from './session-core.ts';
 import type { SessionDeps, SessionOptions } from './session-deps.ts';
 import { sessionMoved } from './session-events.ts';

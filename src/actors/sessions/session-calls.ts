@@ -2,7 +2,6 @@
 // their instance.
 
 import { Observable, Subscription } from 'rxjs';
-import { type TemplatePolicy, timeoutFor } from '../../balancing/policy.ts';
 import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import {
@@ -12,7 +11,6 @@ import {
   perhapsDelivered,
 } from '../../domain/errors/errors.ts';
 import { sessionEnded } from '../../domain/errors/session-errors.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import { type Linked, LinkedSet } from '../../domain/memory/linked-set.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-core.ts';
@@ -135,14 +133,6 @@ export class SessionCalls {
   get #reserved(): number {
     return this.#reservations?.size ?? 0;
   }
-}
-
-/**
- * The longest wait for an answer of the client to a question, in ms: LIMITS.callDefaultBoundMs, or as long as a
- * call may take. Source: ADR 112.
- */
-export function longestQuestionMs(policy: TemplatePolicy, maxCallMs = 0): number {
-  return Math.min(Math.max(LIMITS.callDefaultBoundMs, maxCallMs, timeoutFor(policy)), LIMITS.callHardBoundMs);
 }
 
 /** The error of a call between two rounds. It equals that of a call that was under way at the binding. */

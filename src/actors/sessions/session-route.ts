@@ -71,12 +71,14 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   constructor(session: SessionCore, request: ExchangeRequest, reservation: Binding | undefined) {
     this.#session = session;
     this.#request =
-      session.deps.untilLifeKnown === undefined ? request : { ...request, mayBeSent: () => this.isLifeKnown };
+      session.deps.untilLifeKnown === undefined
+        ? request
+        : { ...request, mayBeSent: () => this.#isLifeKnown };
     this.reservation = reservation;
   }
 
   /** False after a freeze, until it is known whether this node still holds the session. */
-  get isLifeKnown(): boolean {
+  get #isLifeKnown(): boolean {
     return this.#session.deps.untilLifeKnown?.() === undefined;
   }
 
@@ -207,7 +209,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const { binding } = this;
     const request = this.#request;
     const { method } = request;
-    if (!this.isLifeKnown) return NO_STEP;
+    if (!this.#isLifeKnown) return NO_STEP;
     // A cursor or a task in the answer is known at one instance only.
     const mayBeElsewhere = !setsBackendState(method) && listOf(method) === undefined && !isAboutTask(request);
     if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return NO_STEP;
