@@ -143,12 +143,12 @@ export class HttpSession {
    * LIMITS.backgroundMs.
    */
   notify(method: string, params: JsonObject, ownerId: string): void {
-    this.#send({ method, params }, method, ownerId, false);
+    this.#send({ method, params }, method, { isUrgent: false, ownerId });
   }
 
   /** Answers a request of the backend, unless too many answers are under way. Waits at most LIMITS.backgroundMs. */
   answer(id: JsonRpcId, answer: ClientAnswer, ownerId: string): void {
-    this.#send({ id: idValue(id), ...answer }, '', ownerId, true);
+    this.#send({ id: idValue(id), ...answer }, '', { isUrgent: true, ownerId });
   }
 
   /** Deletes the session on the backend. Never rejects, takes at most LIMITS.backgroundMs. */
@@ -156,9 +156,13 @@ export class HttpSession {
     if (this.hasSession) await deleteSession(this.#endpoint, this.#headers, this.jar);
   }
 
-  #send(message: object, method: string, ownerId: string, isUrgent: boolean): void {
+  #send(
+    message: object,
+    method: string,
+    sending: { readonly isUrgent: boolean; readonly ownerId: string },
+  ): void {
     const body = messageText(message);
-    void this.#unawaited.send(body, this.#posting(body, method), { isUrgent, ownerId });
+    void this.#unawaited.send(body, this.#posting(body, method), sending);
   }
 
   #posting(body: string, method: string): (answer: HttpAnswer) => void {

@@ -8,6 +8,7 @@ import { type ExchangeEvent, type FinalEvent, isAnswered } from '../../../domain
 import { backendTimeout } from '../../../domain/errors/backend-errors.ts';
 import { isUnanswered } from '../../../domain/errors/errors.ts';
 import { isNetworked } from '../../../domain/instances/transport-kinds.ts';
+import type { JsonObject } from '../../../domain/json/json.ts';
 import {
   acceptsServerRequests,
   type Client,
@@ -137,7 +138,8 @@ export class StatelessRoute implements CallRoute {
     if (choice === 'noTasks') return { answer$: of(NO_TASKS) };
     if (choice === 'transport')
       return { request: forLegacy(this.#input.request), receive: isLogged(this.#logLevel) };
-    return this.#dedicated(ref, call, choice === 'equalExtensions');
+    const extensions = choice === 'equalExtensions' ? extensionsOf(this.#input.client.profile) : undefined;
+    return this.#dedicated(ref, call, extensions);
   }
 
   #forget(): void {
@@ -157,8 +159,9 @@ export class StatelessRoute implements CallRoute {
     });
   }
 
-  #dedicated(ref: InstanceRef, call: RunningCall, hasExtensions: boolean): AttemptPlan | Opening {
-    const plan = this.#taken?.ref === ref ? this.#taken : this.#take(ref, hasExtensions);
+  /** `extensions`: those whose clients share the conversation; undefined for one of the owner alone. */
+  #dedicated(ref: InstanceRef, call: RunningCall, extensions?: JsonObject): AttemptPlan | Opening {
+    const plan = this.#taken?.ref === ref ? this.#taken : this.#take(ref, extensions);
     // Whether the bound instance takes the call depends on the conversation.
     const isChosen = this.#input.bound === undefined || this.#dedicatedAt !== undefined;
     if (plan.conversation === undefined || !isChosen) return { opened$: this.#open(plan, call) };
@@ -166,10 +169,10 @@ export class StatelessRoute implements CallRoute {
     return plan;
   }
 
-  #take(ref: InstanceRef, hasExtensions = false): DedicatedPlan {
+  #take(ref: InstanceRef, extensions?: JsonObject): DedicatedPlan {
     this.#taken?.use.end(); // of an attempt that was not made
     this.#taken = undefined;
-    const use = this.#use(ref, hasExtensions);
+    const use = this.#use(ref, extensions);
     const { conversation } = use;
     this.#taken = new DedicatedPlan(this, ref, use, forLegacy(this.#input.request));
     const awaitsLevel =
@@ -178,9 +181,8 @@ export class StatelessRoute implements CallRoute {
     return this.#taken;
   }
 
-  #use(ref: InstanceRef, hasExtensions: boolean): ConversationUse {
+  #use(ref: InstanceRef, extensions: JsonObject | undefined): ConversationUse {
     const { deps, client } = this.#input;
-    const extensions = hasExtensions ? extensionsOf(client.profile) : undefined;
     try {
       return extensions === undefined
         ? deps.statelessConversations.use(ref, client)
