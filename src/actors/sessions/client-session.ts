@@ -17,7 +17,7 @@ import type { ServerMessage } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isOfOtherEra, listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
 import type { AllSessions, SessionRow } from '../../domain/sessions/all-sessions.ts';
-import { type McpSession, SessionActivity } from '../../domain/sessions/mcp-session.ts';
+import { type OwnedSession, SessionActivity } from '../../domain/sessions/mcp-session.ts';
 import type { SessionValue, StoredHandshake } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, ExcludedIds, LocalAnswer } from '../calls/call-route.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -53,7 +53,7 @@ import {
 import { WaitingRequests } from './waiting-requests.ts';
 
 /** A session of a legacy client. Its members are described in McpSession and session-core.ts. */
-export class ClientSession implements McpSession, SessionCore {
+export class ClientSession implements OwnedSession, SessionCore {
   readonly id: string;
   readonly group: TemplateGroup;
   readonly activity = new SessionActivity();

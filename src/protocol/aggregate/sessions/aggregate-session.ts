@@ -41,7 +41,7 @@ import {
 import { RPC } from '../../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isLogLevel, type ListChange } from '../../../domain/mcp/mcp.ts';
 import type { AllSessions, SessionRow } from '../../../domain/sessions/all-sessions.ts';
-import { type McpSession, SessionActivity } from '../../../domain/sessions/mcp-session.ts';
+import { type McpSession, type OwnedSession, SessionActivity } from '../../../domain/sessions/mcp-session.ts';
 import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
 import { failAfter$, ticks$ } from '../../../domain/time/clock-streams.ts';
 import type { Timing } from '../../../domain/time/task-scheduler.ts';
@@ -104,7 +104,7 @@ interface AggregateSessionOptions {
 }
 
 /** One client's session. Closing removes it from AllSessions. */
-export class AggregateSession implements McpSession {
+export class AggregateSession implements OwnedSession {
   readonly activity = new SessionActivity();
   readonly id: string;
   readonly handshake: Handshake;
