@@ -6,7 +6,7 @@ import type { InstanceDefinition } from '../../src/domain/instances/instance.ts'
 import { LIMITS } from '../../src/domain/limits.ts';
 import { keptBytes } from '../../src/domain/memory/held-bytes.ts';
 import { ActiveRegistry, MAX_INSTANCES, MAX_INSTANCES_BYTES } from '../../src/registry/active-registry.ts';
-import { DefinitionsInForce } from '../../src/templates/definitions-in-force.ts';
+import { ActiveDefinitions } from '../../src/templates/active-definitions.ts';
 import type { InProcessHandler } from '../../src/transports/open-options.ts';
 import { Harness } from '../helpers/backends/harness.ts';
 import { definition } from '../helpers/backends/profiles.ts';
@@ -98,7 +98,7 @@ test('lists a locked instance with the reason, and starts it when its secrets ca
 });
 
 test('deletes an empty template, and only the settings of one with a definition', () => {
-  const definitions = new DefinitionsInForce([{ id: 'd' }]);
+  const definitions = new ActiveDefinitions([{ id: 'd' }]);
   const { fleet, emit } = harness;
   active = new ActiveRegistry({
     clock: simulatedClock,
@@ -184,7 +184,7 @@ function make(): ActiveRegistry {
     fleet,
     policy: DEFAULT_POLICY,
     handlers,
-    definitions: new DefinitionsInForce(),
+    definitions: new ActiveDefinitions(),
     emit,
     nodeId: 'here',
   });

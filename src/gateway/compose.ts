@@ -27,8 +27,8 @@ import { databaseStatus } from '../registry/database-status.ts';
 import { LeasedPrograms } from '../registry/leased-programs.ts';
 import { ToolApprovals } from '../registry/pinned/tool-approvals.ts';
 import { Registry } from '../registry/registry.ts';
+import { ActiveDefinitions } from '../templates/active-definitions.ts';
 import { protectedDatabase } from '../templates/command-exposure.ts';
-import { DefinitionsInForce } from '../templates/definitions-in-force.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import type { InProcessHandler } from '../transports/open-options.ts';
 import { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
@@ -101,7 +101,7 @@ function composeBase(store: Store, options: ComposeOptions, events: EventBus) {
     ownNode: node.id && nodeOf(node.id, node.worker),
     emit: (event: GatewayEvent) => events.emit(event),
     policy: { ...DEFAULT_POLICY, ...options.policy },
-    definitions: new DefinitionsInForce(options.definitions),
+    definitions: new ActiveDefinitions(options.definitions),
     isDenied: addressesIn(deniedNetworks),
     heldAnswers,
     listReader: new ListReader({ bounds: bounds.lists, answers: heldAnswers, scheduler }),

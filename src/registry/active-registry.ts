@@ -22,8 +22,8 @@ import { keptBytes } from '../domain/memory/held-bytes.ts';
 import { runsAnywhere } from '../domain/nodes/nodes.ts';
 import { counted } from '../domain/text.ts';
 import type { Clock } from '../domain/time/clock.ts';
+import type { ActiveDefinitions } from '../templates/active-definitions.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
-import type { DefinitionsInForce } from '../templates/definitions-in-force.ts';
 import type { InProcessHandler } from '../transports/open-options.ts';
 import type { LeasedPrograms } from './leased-programs.ts';
 import type { ToolApprovals } from './pinned/tool-approvals.ts';
@@ -40,7 +40,7 @@ export interface ActiveRegistryDeps {
   readonly handlers: Map<string, InProcessHandler>;
   readonly emit: (event: GatewayEvent) => void;
   /** The definitions of templates, which exist without an instance, too. */
-  readonly definitions: DefinitionsInForce;
+  readonly definitions: ActiveDefinitions;
   readonly clock: Clock;
   /** The approved tools of pinned templates. Default: none is pinned. */
   readonly approvals?: ToolApprovals | undefined;
@@ -69,14 +69,14 @@ export interface StoredRegistry {
 export class ActiveRegistry {
   readonly #deps: ActiveRegistryDeps;
   readonly #settings = new Map<string, TemplateSettings>();
-  readonly #definitionsInForce: DefinitionsInForce;
+  readonly #activeDefinitions: ActiveDefinitions;
   /** Memory of the large definitions. */
   #instanceBytes = 0;
 
   constructor(deps: ActiveRegistryDeps) {
     this.#deps = deps;
-    this.#definitionsInForce = deps.definitions;
-    for (const name of this.#definitionsInForce.folderIds()) this.#setPolicy({ name, loadBalancer: {} });
+    this.#activeDefinitions = deps.definitions;
+    for (const name of this.#activeDefinitions.folderIds()) this.#setPolicy({ name, loadBalancer: {} });
   }
 
   /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
@@ -89,7 +89,7 @@ export class ActiveRegistry {
    * The setting for an instance of the template without an own `auth`; that of the template goes before that of its definition.
    */
   authOf(template: string): TemplateAuth | undefined {
-    return this.#settings.get(template)?.auth ?? this.#definitionsInForce.get(template)?.auth;
+    return this.#settings.get(template)?.auth ?? this.#activeDefinitions.get(template)?.auth;
   }
 
   /** True when the template exists and the change has no effect on it. */
@@ -157,7 +157,7 @@ export class ActiveRegistry {
   /** The settings of the template go before those of its definition, and these before the defaults of the gateway. */
   #setPolicy({ name, loadBalancer }: TemplateSettings): void {
     const { fleet, policy } = this.#deps;
-    const defined = this.#definitionsInForce.get(name)?.load_balancer;
+    const defined = this.#activeDefinitions.get(name)?.load_balancer;
     const own = policyOf({ ...defined, ...loadBalancer }, policy);
     this.#deps.approvals?.setPinned(name, own.approve === 'pinned');
     fleet.setPolicy(name, own);
@@ -176,7 +176,7 @@ export class ActiveRegistry {
   deleteTemplate(template: string): void {
     const { fleet } = this.#deps;
     this.#settings.delete(template);
-    if (this.#definitionsInForce.has(template)) this.#setPolicy({ name: template, loadBalancer: {} });
+    if (this.#activeDefinitions.has(template)) this.#setPolicy({ name: template, loadBalancer: {} });
     else {
       this.#deps.approvals?.setPinned(template, false);
       fleet.deleteTemplate(template);
@@ -189,15 +189,15 @@ export class ActiveRegistry {
    * started.
    */
   putDefinition(definition: TemplateDefinition): void {
-    this.#definitionsInForce.put(definition);
+    this.#activeDefinitions.put(definition);
     this.#definitionChanged(definition.id);
   }
 
   /** A template with instances or settings of its own remains. */
   deleteDefinition(template: string): void {
     const { fleet } = this.#deps;
-    this.#definitionsInForce.delete(template);
-    const remains = this.#definitionsInForce.has(template) || this.#settings.has(template);
+    this.#activeDefinitions.delete(template);
+    const remains = this.#activeDefinitions.has(template) || this.#settings.has(template);
     if (!remains && fleet.group(template).byId.size === 0) this.deleteTemplate(template);
     else this.#definitionChanged(template);
   }
@@ -207,7 +207,7 @@ export class ActiveRegistry {
     const { fleet } = this.#deps;
     const { name: _, loadBalancer = {}, ...others } = this.#settings.get(template) ?? {};
     const isEmpty = Object.keys({ ...loadBalancer, ...definedFields(others) }).length === 0;
-    const hasNothing = isEmpty && !this.#definitionsInForce.has(template);
+    const hasNothing = isEmpty && !this.#activeDefinitions.has(template);
     return hasNothing && fleet.has(template) && fleet.group(template).byId.size === 0;
   }
 
@@ -280,7 +280,7 @@ export class ActiveRegistry {
    */
   *apply({ templates, instances, definitions = [] }: StoredRegistry): Generator<boolean> {
     for (const definition of definitions) {
-      const isSame = isDeepStrictEqual(definition, this.#definitionsInForce.stored(definition.id));
+      const isSame = isDeepStrictEqual(definition, this.#activeDefinitions.stored(definition.id));
       if (!isSame) this.putDefinition(definition);
       yield false;
     }
@@ -314,7 +314,7 @@ export class ActiveRegistry {
       yield false;
     }
     const defined = new Set(definitions.map(({ id }) => id));
-    for (const id of this.#definitionsInForce.storedIds()) {
+    for (const id of this.#activeDefinitions.storedIds()) {
       if (!defined.has(id)) this.deleteDefinition(id);
       yield false;
     }

@@ -8,7 +8,7 @@ import type { InstanceDefinition } from '../../../src/domain/instances/instance.
 import type { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { RevisionChange } from '../../../src/persistence/revision-watch.ts';
 import { Registry } from '../../../src/registry/registry.ts';
-import { DefinitionsInForce } from '../../../src/templates/definitions-in-force.ts';
+import { ActiveDefinitions } from '../../../src/templates/active-definitions.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import { Harness } from '../backends/harness.ts';
 import { simulatedClock } from '../time/simulated-time.ts';
@@ -35,7 +35,7 @@ export class Node {
       fleet,
       policy: DEFAULT_POLICY,
       handlers,
-      definitions: new DefinitionsInForce(),
+      definitions: new ActiveDefinitions(),
       emit,
       nodeId: id,
       storeChanges$,

@@ -12,9 +12,9 @@ import { LIMITS } from '../../domain/limits.ts';
 import { keptBytes } from '../../domain/memory/held-bytes.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Store, StoredDefinition } from '../../persistence/store.ts';
+import type { ActiveDefinitions } from '../../templates/active-definitions.ts';
 import { configFieldsOf } from '../../templates/config-schema.ts';
 import { definitionOf, SCRATCH, type TemplateDefinition, TemplateError } from '../../templates/definition.ts';
-import type { DefinitionsInForce } from '../../templates/definitions-in-force.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
 import type { ActiveRegistry } from '../active-registry.ts';
 import { type RegistrySteps, restOfChange } from '../change-queue.ts';
@@ -32,7 +32,7 @@ export const MAX_DEFINITION_BYTES = 64 * 1024 * 1024;
 interface DefinitionRegistryDeps extends Protection {
   readonly store: Pick<Store, 'definitions' | 'templates'>;
   readonly fleet: Pick<Fleet, 'isFullFor' | 'has' | 'group'>;
-  readonly definitions: DefinitionsInForce;
+  readonly definitions: ActiveDefinitions;
   readonly active: Pick<ActiveRegistry, 'putDefinition' | 'deleteDefinition' | 'deleteTemplate' | 'isUnused'>;
   /** True for the name of a view. */
   readonly isView: (name: string) => boolean;
@@ -45,7 +45,7 @@ interface DefinitionRegistryDeps extends Protection {
 export class DefinitionRegistry {
   readonly #deps: DefinitionRegistryDeps;
   readonly #steps: RegistrySteps;
-  readonly #definitions: DefinitionsInForce;
+  readonly #definitions: ActiveDefinitions;
   /** The memory that each takes; a count visits all of its values. */
   readonly #bytes = new WeakMap<TemplateDefinition, number>();
 

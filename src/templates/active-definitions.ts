@@ -1,10 +1,10 @@
-// The template definitions in force: those of the folder, which stay as they are while the process runs, and those
+// The active template definitions: those of the folder, which stay as they are while the process runs, and those
 // of the database, which any node changes. Where both have an id, the folder's counts. Source: ADR 235.
 
 import type { TemplateDefinition, TemplateRules } from './definition.ts';
 
 /** Finds a definition in the folder first, then among those of the database. */
-export class DefinitionsInForce {
+export class ActiveDefinitions {
   readonly #folder: ReadonlyMap<string, TemplateRules>;
   readonly #stored = new Map<string, TemplateDefinition>();
 
