@@ -162,6 +162,22 @@ test('keeps its usable binding when no dedicated process opens in time, and does
   assert.is(session.instance.id, 'a');
 });
 
+for (const leave of ['removed', 'replaced'] as const) {
+  test(`does not move, if it may not, when its instance is ${leave} while a dedicated process opens there`, async () => {
+    harness.setPolicy({ sessionFailover: 'never' });
+    const session = await harness.openOnA({ handshake: FULL }, { handshake: FULL });
+    listenTo(session);
+    harness.backend('a').openConversation = async () => {
+      if (leave === 'replaced') void harness.add('a', { handshake: FULL });
+      else void harness.fleet.remove('t', 'a', 0);
+      throw backendUnavailable('it leaves', { delivered: 'no' });
+    };
+    const call = ask(session, { method: 'logging/setLevel', params: { level: 'debug' } });
+    assert.is(codeOf(await call.end), 'BACKEND_UNAVAILABLE');
+    assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
+  });
+}
+
 test('counts a conversation that is over before its use as a failed opening', async () => {
   await harness.add('a', { fields: HTTP });
   const session = await harness.openSession();

@@ -89,7 +89,7 @@ export class BindingSearch {
   }
 
   async #try(ref: InstanceRef): Promise<void> {
-    const { signal, open, group } = this.#deps;
+    const { signal, open, group, only } = this.#deps;
     this.#excluded.add(ref.id);
     this.#underWay += 1;
     const disarm = this.#hedge(ref);
@@ -102,7 +102,8 @@ export class BindingSearch {
     } catch (thrown) {
       this.#failure = atInstance(asGatewayError(thrown), ref.id);
       this.#underWay -= 1;
-      if (!group.has(ref)) this.#excluded.delete(ref.id); // its successor has the same id
+      // Its successor has the same id; where a session may not move, that is another instance.
+      if (only === undefined && !group.has(ref)) this.#excluded.delete(ref.id);
       this.#continue(this.#next());
     } finally {
       disarm();
