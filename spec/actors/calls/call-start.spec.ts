@@ -77,6 +77,21 @@ test('wait for the successor of their instance, which has the same id, after a f
   assert.is((await session).value.binding?.instanceId, 'a');
 });
 
+test('wait for the successor of their instance, too, when they were silent there before', async () => {
+  start('a', STDIO, FULL);
+  openings[0]?.open();
+  await settled();
+  harness.rewrite('a', silent);
+  const call = harness.call('read');
+  const { last } = harness.backend('a');
+  await pass(25_000);
+  start('a', STDIO, FULL);
+  last.fail(backendUnavailable('it leaves', { delivered: 'no' }));
+  await settled();
+  openings[1]?.open();
+  assert.is(await call.end, 'a');
+});
+
 test('are sent at once to an instance that is healthy', async () => {
   start('a');
   start('b');

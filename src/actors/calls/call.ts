@@ -340,9 +340,9 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
       progress: this.#attempts.newest === undefined ? own : 'others',
     } as const;
     const next = this.retries.decide(at, failed, route.onlyInstance);
-    if (next === 'reopen')
-      this.excluded?.delete(at.ref.id); // a silent attempt is excluded already
-    else if (group.has(at.ref)) this.#exclude(at.ref); // its successor has the same id
+    // A silent attempt is excluded already. The successor of an instance has the same id.
+    if (next === 'reopen' || !group.has(at.ref)) this.excluded?.delete(at.ref.id);
+    else this.#exclude(at.ref);
     if (next === 'giveUp') this.giveUp();
     else if (next === 'keepOthers') this.#hedge();
     else this.#retry(at.ref, { kind: next, plan });
