@@ -21,11 +21,14 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the authorization server on two nodes');
 const nodes: { one?: SignInFixture; two?: AppFixture } = {};
+/** How far the clock of the second node is ahead. */
+let aheadMs = 0;
 
 test.before(async () => {
   const one = await startSignIn();
   const { url, auth, oauthStore: store } = one;
-  const clock = systemClock;
+  const clock = { ...systemClock, wall: () => systemClock.wall() + aheadMs };
+  Object.assign(store, { serverTimeMs: async () => systemClock.wall() });
   const authorizationServer: AuthorizationServerOptions = {
     ...{ store, auth, clock, secrets: [randomBytes(32)], rule: 'any', openNetworks: [], keepsSecrets: true },
     keys: new OAuthKeys({ store: store.oauth, clock }),
@@ -69,6 +72,22 @@ test('a refresh token that is used at both at the same time gets one answer, and
     [one.url, two.url].map(async (url) => (await fetch(`${url}/oauth/jwks`)).text()),
   );
   assert.is(left, right);
+});
+
+test('a refresh that is repeated at a node whose clock is ahead or behind gets the same answer', async () => {
+  const { one, two } = opened();
+  for (aheadMs of [40_000, -40_000]) {
+    const client = await register(one.url);
+    const { refresh_token = '' } = await tokensOf(one.url, client);
+    const fields = { grant_type: 'refresh_token', client_id: client.client_id, refresh_token };
+    const first = await askToken(one.url, fields);
+    const repeated = await askToken(two.url, fields);
+    assert.equal([first.status, repeated], [200, first]);
+    const other = { ...fields, refresh_token: String(Object(first.body).refresh_token) };
+    const behind = await askToken(two.url, other);
+    assert.equal([behind.status, await askToken(one.url, other)], [200, behind]);
+  }
+  aheadMs = 0;
 });
 
 test('a client that was removed at one begins no sign-in at the other', async () => {

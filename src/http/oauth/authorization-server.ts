@@ -177,6 +177,7 @@ export class AuthorizationServer {
         keys: present,
         tokenSeconds: this.#options.tokenSeconds,
         store: this.#oauth,
+        serverTimeMs: () => store.serverTimeMs(),
         clients: this.clients,
         fetch: this.#fetch,
         signIns: this.#signIns,

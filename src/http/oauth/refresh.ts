@@ -1,7 +1,7 @@
 // The grant type refresh_token, in place of the library's: a refresh token is used once over all nodes. The answer
 // of the token just replaced may be asked for again for 30 s, because answers get lost and clients refresh from
 // two tabs at once; any other reuse ends the grant. A token whose answer was never stored may be used again after
-// that time. Source: ADR 204, ADR 332.
+// that time. Nodes compare times of the database's clock, if it has one. Source: ADR 204, ADR 332.
 
 import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
 import Type from 'typebox';
@@ -11,6 +11,7 @@ import { decryptBytes, encryptBytes, encryptionKeyFrom } from '../../domain/encr
 import { type Clock, isRecent, sleep } from '../../domain/time/clock.ts';
 import { oauthKey, rowReader } from '../../persistence/oauth-rows.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
+import type { Store } from '../../persistence/store.ts';
 import type { Clients } from './clients/clients.ts';
 
 /** The time for which the answer of a replaced token may be asked for again. */
@@ -25,6 +26,7 @@ const [FIRST_LOOK_MS, MAX_LOOK_MS] = [25, 800];
 export interface RefreshOptions {
   readonly clock: Clock;
   readonly store: OAuthStore;
+  readonly serverTimeMs: Store['serverTimeMs'];
   readonly clients: Clients;
   readonly isActive: (userId: string) => Promise<boolean>;
   /** Reads the rights of the user again where a provider decides them. */
@@ -107,7 +109,7 @@ class RefreshGrantType {
     const grant = grantRow && grantOf(grantRow);
     if (grantRow === undefined || grant === undefined || Date.parse(grant.expiresAt) <= clock.wall())
       throw new errors.InvalidGrant('the grant has ended');
-    const isUsed = row.consumedAt !== undefined && !this.#isAbandoned(row);
+    const isUsed = row.consumedAt !== undefined && !(await this.#isAbandoned(row));
     if (!isUsed) await this.#options.confirm(grant.userId);
     if (!(await this.#options.isActive(grant.userId)))
       throw new errors.InvalidGrant('the account cannot be used');
@@ -140,7 +142,7 @@ class RefreshGrantType {
   async #renew(ctx: KoaContextWithOIDC, admitted: Admitted): Promise<object> {
     const { store, clients, clock } = this.#options;
     const { token, row, stored, grant, grantRow } = admitted;
-    const consumedAt = new Date(clock.wall()).toISOString();
+    const consumedAt = new Date(await this.#timeMs()).toISOString();
     if (!(await this.#take(row, consumedAt))) return this.#answerOfOther(ctx, token);
     const rotations = (stored.rotations ?? 0) + 1;
     const body = await this.#newTokens(admitted, rotations);
@@ -194,7 +196,7 @@ class RefreshGrantType {
   /** The answer that this token got before. */
   async #repeated(ctx: KoaContextWithOIDC, token: string, row: OAuthRow): Promise<object> {
     const { store, clock } = this.#options;
-    if (this.#isLate(row)) return this.#endReplayed(row.grantId);
+    if (await this.#isLate(row)) return this.#endReplayed(row.grantId);
     const untilMs = clock.now() + WAIT_MS;
     let lookMs = FIRST_LOOK_MS;
     for (
@@ -233,14 +235,18 @@ class RefreshGrantType {
       : store.replace({ ...row, consumedAt: at }, row.version);
   }
 
-  #isLate({ consumedAt }: OAuthRow): boolean {
-    const nowMs = this.#options.clock.wall();
-    return consumedAt !== undefined && !isRecent(Date.parse(consumedAt), REPEATED_MS, nowMs);
+  /** The time when a token is taken, by a clock that all nodes share: another node may be ahead by more than REPEATED_MS. */
+  async #timeMs(): Promise<number> {
+    return (await this.#options.serverTimeMs()) ?? this.#options.clock.wall();
+  }
+
+  async #isLate({ consumedAt }: OAuthRow): Promise<boolean> {
+    return consumedAt !== undefined && !isRecent(Date.parse(consumedAt), REPEATED_MS, await this.#timeMs());
   }
 
   /** True when no answer was stored, so none was sent: the process has ended meanwhile, or the database did not answer. */
-  #isAbandoned(row: OAuthRow): boolean {
-    return this.#isLate(row) && readStored(row).answer === undefined;
+  async #isAbandoned(row: OAuthRow): Promise<boolean> {
+    return readStored(row).answer === undefined && this.#isLate(row);
   }
 }
 
