@@ -26,6 +26,7 @@ test('schemes of the system and of browsers are refused', async () => {
     ...[
       'ms-officecmd://a',
       'x-apple.systempreferences:a',
+      'microsoft.windows.camera:a',
       'x-man-page://ls',
       'ldap://a.example/b',
       'ssh://a.example',

@@ -60,7 +60,7 @@ const FORBIDDEN: ReadonlySet<string> = new Set(
   ].flatMap((names) => names.split(' ').map((name) => `${name}:`)),
 );
 /** The same of Windows, macOS and iOS, by the form of their names: `ms-msdt:`, `search-ms:`, `x-apple.systempreferences:`. */
-const OF_SYSTEM = /^(?:ms-|microsoft-|x-apple|x-help|app-settings|app-prefs)|-ms:$/;
+const OF_SYSTEM = /^(?:ms-|microsoft[-.]|x-apple|x-help|app-settings|app-prefs)|-ms:$/;
 /** A private scheme with a dot, as RFC 8252 (7.1, 8.4) asks; of one without, the form of clients that have a name behind it. */
 const PRIVATE = /^[^:]*\.[^:]*:|^[^:]+:\/\/\w/;
 /**
