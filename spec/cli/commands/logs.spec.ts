@@ -1,11 +1,14 @@
 // `gateway logs`: which lines of the file are shown.
 
+import { appendFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { becomes } from '../../helpers/eventually.ts';
 import { inFolder } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
-import { complaint, printed, runCommand } from './against-gateway.ts';
+import { complaint, printed, runAtTerminal, runCommand } from './against-gateway.ts';
 
 const test = suite('gateway logs');
 const record = (level: number, hour: string, msg: string) =>
@@ -40,6 +43,29 @@ test('shows the last lines, those of a level, and those since a time', () =>
       await complaint(runCommand(['gateway', 'logs', '--state-dir', folder, '--since', 'noon']), 2),
       /^stagedoor: --since takes a time such as/,
     );
+  }));
+
+test('follows a long line, whose bytes are joined once', () =>
+  inFolder(async (folder) => {
+    const file = join(folder, 'gateway.log');
+    await writeFile(file, 'first\n');
+    const long = 'x'.repeat(2_000_000);
+    const before = process.listenerCount('SIGINT');
+    const joins = mock.method(Buffer, 'concat');
+    // Each line is added when the one before it was shown.
+    const next = new Map<string, () => unknown>([
+      ['first', () => appendFileSync(file, `${long}\nlast\n`)],
+      ['last', () => process.emit('SIGINT')],
+    ]);
+    const words = ['gateway', 'logs', '--state-dir', folder, '-f'];
+    const out = await printed(runAtTerminal(words, { folder, onPrint: (line) => next.get(line)?.() }));
+    assert.ok(out === `first\n${long}\nlast`, `${out.length}`);
+    const joined = joins.mock.calls.map(({ result }) => result?.length ?? 0);
+    joins.mock.restore();
+    const sum = joined.reduce((total, length) => total + length, 0);
+    assert.ok(sum < 2 * long.length, `${sum}`);
+    // They are kept for a moment, for the same Ctrl-C that arrives twice.
+    await becomes(() => process.listenerCount('SIGINT'), before);
   }));
 
 test.run();

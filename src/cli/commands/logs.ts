@@ -84,18 +84,26 @@ async function follow(
   print: (line: string) => unknown,
   signal: AbortSignal,
 ): Promise<void> {
-  let [at, rest] = [start, Buffer.alloc(0)];
+  let at = start;
+  /** The pieces of a line whose end is still to be written. */
+  let begun: Buffer[] = [];
   while (!signal.aborted) {
     const { size } = await file.stat();
     // The file was rotated; lines added in between are in `gateway.log.1`.
-    if (size < at) [at, rest] = [0, Buffer.alloc(0)];
+    if (size < at) [at, begun] = [0, []];
     const piece = await read(file, at, Math.min(size, at + PIECE_BYTES));
     at += piece.length;
-    rest = Buffer.concat([rest, piece]);
-    const end = rest.lastIndexOf(LINE_END);
-    if (end >= 0) for (const line of rest.toString('utf8', 0, end).split('\n')) print(line);
-    rest = rest.subarray(end + 1);
-    if (piece.length === 0) await pause(READ_MS, signal);
+    if (piece.length === 0) {
+      await pause(READ_MS, signal);
+      continue;
+    }
+    const end = piece.lastIndexOf(LINE_END);
+    if (end >= 0) {
+      const lines = Buffer.concat([...begun, piece.subarray(0, end)]).toString('utf8');
+      for (const line of lines.split('\n')) print(line);
+      begun = [];
+    }
+    begun.push(piece.subarray(end + 1));
   }
 }
 
