@@ -22,7 +22,7 @@ import type { ExchangeAnswer, ServeExchange } from '../multiplexed/multiplexed-l
 import type { PeerRefusal, ServedInstances, ServePeer } from '../peer-listener.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../peer-protocol.ts';
 import type { HostedConversation, InstanceHost, NodeLink } from './instance-host.ts';
-import { exchangeIn, failureToSend, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';
+import { closedFrame, exchangeIn, failureToSend, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';
 
 /** Bytes of messages besides results that a node leaves unread before its answer breaks off. */
 const UNREAD_BYTES = 16 * 1024 * 1024;
@@ -224,7 +224,7 @@ class OpenConversation {
         else write(answer, message);
       }),
     );
-    following.add(closed$.subscribe((closed) => response.end(frameOf({ kind: 'closed', ...closed }))));
+    following.add(closed$.subscribe((closed) => response.end(frameOf(closedFrame(closed)))));
     return following;
   }
 

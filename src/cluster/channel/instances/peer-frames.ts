@@ -12,6 +12,7 @@ import {
   GatewayError,
   type HttpRefusal,
 } from '../../../domain/errors/errors.ts';
+import type { ProgramEnd } from '../../../domain/instances/found-instances.ts';
 import {
   definedFields,
   isJsonObject,
@@ -44,10 +45,16 @@ export type PeerFrame =
   | { readonly kind: 'cut'; readonly cut: string }
   | { readonly kind: 'result'; readonly result: JsonText }
   | { readonly kind: 'failed'; readonly failure: Failure }
-  | ({ readonly kind: 'closed' } & Closed)
+  | ClosedFrame
   | { readonly kind: 'duty'; readonly isDraining: boolean }
   /** Calls at the instance that did not come by this link. */
   | { readonly kind: 'load'; readonly otherCalls: number };
+
+/** The last frame of a conversation. `expected`: see Closed; nodes of earlier releases know it by this name. */
+interface ClosedFrame extends ProgramEnd {
+  readonly kind: 'closed';
+  readonly expected: boolean;
+}
 
 /** The first frame of a conversation. */
 export interface OpenedConversation {
@@ -101,6 +108,14 @@ export function frameOf(frame: PeerFrame): Buffer {
   whole.writeUInt32BE(content.length, 1);
   content.copy(whole, HEAD_BYTES);
   return whole;
+}
+
+export function closedFrame({ isExpected, ...end }: Closed): ClosedFrame {
+  return { kind: 'closed', ...end, expected: isExpected };
+}
+
+export function closedIn({ kind, expected, ...end }: ClosedFrame): Closed {
+  return { ...end, isExpected: expected };
 }
 
 /** Finds the frames in the parts of an answer. */

@@ -39,6 +39,7 @@ import type { PeerClient } from '../peer-client.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../peer-protocol.ts';
 import {
   type ClientAnswerRequest,
+  closedIn,
   errorIn,
   exchangeBody,
   FrameReader,
@@ -311,10 +312,8 @@ class PeerConversation implements Conversation {
               settle();
               reject(errorIn(frame.failure, 'no'));
             } else if (frame.kind === 'duty') onDraining?.(frame.isDraining);
-            else if (frame.kind === 'closed') {
-              const { kind, ...closed } = frame;
-              end = closed;
-            } else opened?.receive(frame);
+            else if (frame.kind === 'closed') end = closedIn(frame);
+            else opened?.receive(frame);
           },
           ended: (error) => {
             settle();
