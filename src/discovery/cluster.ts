@@ -38,7 +38,7 @@ export interface Resource {
 const PAGE_MS = 5_000;
 const PAGE_ITEMS = 500;
 /** The most bytes of one page: an object has some kB, and at most 1.5 MB. */
-const MAX_PAGE_BYTES = 64 * 2 ** 20;
+export const MAX_PAGE_BYTES = 64 * 2 ** 20;
 /** The time after which servers end a watch, in s; then a new one continues it. */
 const WATCH_SECONDS = 290;
 /** The longest silence of a watch, in ms, until the connection counts as lost; the server sends bookmarks. */

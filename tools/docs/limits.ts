@@ -10,6 +10,7 @@ import { MAX_ASKED, MAX_RESOURCES } from '../../src/actors/subscriptions/resourc
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { SETTINGS_FILE } from '../../src/config/sources.ts';
 import { MAX_ANCHORS } from '../../src/config/yaml.ts';
+import { MAX_PAGE_BYTES } from '../../src/discovery/cluster.ts';
 import { OUTPUT_BYTES, RUN_MS } from '../../src/discovery/login-program.ts';
 import { RIGHTS_LIMITS } from '../../src/domain/accounts/rights.ts';
 import { MAX_HEADERS, MAX_VARIABLES } from '../../src/domain/instances/instance.ts';
@@ -27,6 +28,7 @@ import { REPLACEABLE_MS } from '../../src/domain/sessions/mcp-session.ts';
 import { TESTS } from '../../src/gateway/instances/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/instances/open-transport.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
+import { MAX_ASKED_PER_MINUTE } from '../../src/http/oauth/pages/connection-pages.ts';
 import { MAX_CHECK_MS } from '../../src/http/records/server-input.ts';
 import { EXAMINATIONS } from '../../src/http/routes/server-doctor.ts';
 import { COMPILED_BYTES } from '../../src/protocol/aggregate/views/view-directory.ts';
@@ -138,6 +140,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       'Grants of one user; replaced refresh tokens that are remembered of a grant',
       '500; 500',
       'those used longest ago end; the oldest are forgotten',
+    ],
+    [
+      'Pages of one user in a minute that connect an account at a server',
+      count(MAX_ASKED_PER_MINUTE),
+      'a page with `429`',
     ],
     [
       'API keys that are looked up for the first time, at the same time; that wait',
@@ -473,6 +480,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `${seconds(RUN_MS)}, and ${bytes(OUTPUT_BYTES)} of output`,
       'a warning of sync',
     ],
+    ['One answer of a cluster to sync', bytes(MAX_PAGE_BYTES), 'a warning of sync'],
     ['Keep-alive comments on event streams', `every ${seconds(HTTP_LIMITS.keepAliveMs)}`, ''],
   ],
 };

@@ -65,7 +65,7 @@ interface ChangeSubscriber extends Client {
 }
 
 /** The shortest time between two notices of missed updates, in ms: many instances may restart at once. */
-const RESUMED_MS = 1_000;
+const MIN_NOTICE_MS = 1_000;
 
 /** Streams the changes at the instances of templates to clients without a session. */
 export class ChangeFeed {
@@ -100,7 +100,7 @@ export class ChangeFeed {
   /** Emits one update of each resource after an interruption; a further interruption starts this again. */
   #missedUpdates({ missed$, uris }: ChangeSubscriber): Observable<Notification> {
     return missed$.pipe(
-      throttle(() => timer$(this.#deps.clock, RESUMED_MS), { leading: true, trailing: true }),
+      throttle(() => timer$(this.#deps.clock, MIN_NOTICE_MS), { leading: true, trailing: true }),
       switchMap(() => inTasks(uris, this.#deps.scheduler)),
       map(updateNotice),
     );

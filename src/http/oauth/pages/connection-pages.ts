@@ -45,8 +45,8 @@ export interface ConnectionPagesOptions {
 }
 
 /** Pages of one user within a minute that ask the server and its provider. */
-const ASKED_PER_MINUTE = 60;
-const COUNTED = 10_000;
+export const MAX_ASKED_PER_MINUTE = 60;
+const MAX_COUNTED_USERS = 10_000;
 const CONNECTIONS = '/connections';
 
 /**
@@ -55,7 +55,7 @@ const CONNECTIONS = '/connections';
  */
 export class ConnectionPages {
   readonly #options: ConnectionPagesOptions;
-  readonly #asked = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
+  readonly #asked = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED_USERS });
 
   constructor(options: ConnectionPagesOptions) {
     this.#options = options;
@@ -149,7 +149,7 @@ export class ConnectionPages {
     if (!mayConnect(user, goal, this.#options.auth.roles))
       return sendPage(response, othersPage(action, formToken, user.username));
     if (isPost ? step !== 'connect' : step !== '') return sendPage(response, NO_PAGE);
-    if (this.#asked.add(user.id, this.#options.clock.now()).count > ASKED_PER_MINUTE)
+    if (this.#asked.add(user.id, this.#options.clock.now()).count > MAX_ASKED_PER_MINUTE)
       return sendPage(response, tooManyPage(), ['Retry-After', '60']);
     const vault = await this.#options.accounts.open();
     try {
