@@ -49,7 +49,10 @@ export interface ListResult {
   /** Equal lists that are in use at the same time share their items, which must not be changed. */
   readonly items: readonly JsonObject[];
   readonly instanceId: string;
-  /** The reason why the list ends before its last page, as a clause: it has no end, or too many items. */
+  /**
+   * The reason why the list is not complete, as a clause: it has no end, or too many items; templates of a view are missing, or
+   * not up to date.
+   */
   readonly cut?: string;
 }
 
