@@ -132,6 +132,20 @@ test('are refused with another key, without one, for another gateway, and for lo
   assert.is((await refresh(token, await signedBy(id))).status, 200);
 });
 
+test('may have a clock that differs by up to a minute from that of the node', async () => {
+  const id = `${served.base}/client.json`;
+  let token = await refreshTokenOf(id);
+  const seconds = Math.floor(Date.now() / 1_000);
+  const ahead = { iat: seconds + 40, nbf: seconds + 40, exp: seconds + 100 };
+  for (const claims of [ahead, { iat: seconds - 70, exp: seconds - 40 }]) {
+    const { status, body } = await refresh(token, await signedBy(id, { claims }));
+    assert.is(status, 200, JSON.stringify(body));
+    token = String(body.refresh_token);
+  }
+  for (const claims of [{ nbf: seconds + 90 }, { exp: seconds - 61 }])
+    assert.is((await refresh(token, await signedBy(id, { claims }))).status, 401);
+});
+
 test('whose keys are too large, no list or away are refused, and nothing of the answer is quoted', async () => {
   for (const keys of [' '.repeat(70_000), 'secret words', '{"keys":"secret words"}', undefined]) {
     served.keys = keys;

@@ -13,6 +13,7 @@ import type { Logger } from 'pino';
 import type { KeySet } from '../../auth/oauth/oauth-keys.ts';
 import { SCOPES } from '../../domain/accounts/account.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
+import { MAX_SKEW_MS } from '../../domain/time/clock.ts';
 import { type AdapterOptions, adapterFor } from './adapter.ts';
 import { type AssertionOptions, assertionHandler } from './assertion.ts';
 import { COMMAND_LINE, JWT_BEARER } from './clients/client-record.ts';
@@ -93,6 +94,8 @@ function configurationOf(options: ProviderOptions, resourceServer: ResourceServe
     routes: ROUTES,
     features: featuresOf(options, resourceServer),
     assertJwtClientAuthClaimsAndHeader: async (_, claims) => checkAssertion(claims, options),
+    // Of clients that sign, and of nodes that issue a code and redeem it.
+    clockTolerance: MAX_SKEW_MS / 1_000,
     pkce: { required: () => true },
     ttl: {
       AccessToken: options.tokenSeconds,
