@@ -119,8 +119,11 @@ async function killed(
   const fates = Object.keys(summary(actors));
   const found = fates.filter((fate) => !/^(ok, then )?(broken, then )?lost$/.test(fate));
   assert.equal(found, []);
-  // One call at a time was in flight.
-  for (const { trouble } of sessions) assert.ok(trouble.length <= 1, trouble.join('\n'));
+  // One call at a time was in flight: it broke; the next one may be the first at the instance that finds nothing there.
+  for (const { trouble } of sessions) {
+    const refused = trouble.filter((error) => error.includes('connection refused'));
+    assert.ok(trouble.length - refused.length <= 1 && refused.length <= 1, trouble.join('\n'));
+  }
   await goOn(harness, sessions);
 }
 
