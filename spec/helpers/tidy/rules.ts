@@ -108,7 +108,7 @@ const usesSystemClock: readonly (readonly [path: string, reason: string])[] = [
   ['src/persistence/', 'databases'],
   ['src/discovery/', 'engines, clusters, and programs that log in'],
   ['src/transports/stdio/', 'programs and their groups'],
-  ['src/cli/doctor/program-probe.ts', 'programs'],
+  ['src/gateway/doctor/program-probe.ts', 'programs'],
   ['src/templates/command-exposure.ts', 'file systems that do not answer'],
   ['src/config/read-file.ts', 'pipes that other programs write'],
   ['src/tracing/', 'spans, whose collectors keep real time'],

@@ -103,7 +103,7 @@ async function examineHere(
     const findings = [...seen];
     if (runsProgram(server)) {
       await gateway.close({ graceMs: 0 }); // the program may be there once only
-      const { probeProgram } = await import('./program-probe.ts');
+      const { probeProgram } = await import('../../gateway/doctor/program-probe.ts');
       const program = {
         command: server.command,
         args: server.args ?? [],

@@ -5,7 +5,8 @@
 import type { JsonObject } from '../../domain/json/json.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
-import type { Finding } from '../../gateway/doctor/faults.ts';
+import { type Program, type RunningProgram, startProcess } from '../../transports/stdio/child-process.ts';
+import type { Finding } from './faults.ts';
 import {
   compareEras,
   converseInLegacy,
@@ -14,8 +15,7 @@ import {
   type Heard,
   isAnswer,
   type Wire,
-} from '../../gateway/doctor/plain-checks.ts';
-import { type Program, type RunningProgram, startProcess } from '../../transports/stdio/child-process.ts';
+} from './plain-checks.ts';
 
 /** An answer that comes later is none. Programs load before their first one. */
 const FIRST_ANSWER_MS = 60_000;

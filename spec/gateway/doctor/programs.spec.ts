@@ -4,8 +4,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { probeProgram } from '../../../src/cli/doctor/program-probe.ts';
 import { remedyOf } from '../../../src/gateway/doctor/faults.ts';
+import { probeProgram } from '../../../src/gateway/doctor/program-probe.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the doctor of programs', { timeoutMs: 60_000 });
