@@ -27,7 +27,7 @@ export const EXTENSION_IDLE_MS = 10 * 60_000;
 type Sharing = 'oneUse' | 'owner' | 'equalExtensions';
 
 /** What carries the calls of a conversation. */
-type CallCarrier = Pick<Conversation, 'exchange'>;
+export type CallCarrier = Pick<Conversation, 'exchange'>;
 
 /** The conversation that a use needs, and the owner to whom it is counted. */
 export interface ConversationRequest {

@@ -20,7 +20,11 @@ import { isCustomNotice, LEGACY_VERSIONS } from '../../../domain/mcp/mcp.ts';
 import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type { Conversation } from '../../../transports/transport.ts';
-import { type DedicatedConversation, sharedBy } from '../../instances/dedicated-conversation.ts';
+import {
+  type CallCarrier,
+  type DedicatedConversation,
+  sharedBy,
+} from '../../instances/dedicated-conversation.ts';
 import { type ConversationUse, conversationKeyOf } from '../../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
 import { tellsCallsApart } from '../../instances/process-sharing.ts';
@@ -141,7 +145,7 @@ export class StatelessConversations {
  * Carries the calls of a conversation whose backend may send messages outside of calls, over HTTP or during a request of
  * the gateway itself. Questions and log messages are passed to a call that is under way. All its calls belong to one owner.
  */
-export class StatelessCallCarrier implements Pick<Conversation, 'exchange'> {
+export class StatelessCallCarrier implements CallCarrier {
   readonly #inner: Conversation;
   /** The listeners of the calls under way, oldest first. */
   readonly #calls = new Set<(message: ServerMessage) => void>();
