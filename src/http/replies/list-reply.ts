@@ -53,7 +53,7 @@ export async function listReply(
 /** Without items that have no name, or no URI: nobody can use them. */
 function* piecesOf(
   list: ListField,
-  { items: all, cut }: ListResult,
+  { items: all, cut, instanceId }: ListResult,
   show: AskedList['show'],
 ): Generator<string> {
   const items = all.filter((item) => isText(item[KEY_FIELDS[list]]));
@@ -63,7 +63,9 @@ function* piecesOf(
     yield* jsonPieces(show(item));
     separator = ',';
   }
-  const warning = cut === undefined ? {} : { warning: `The list ends early: ${cut}.` };
+  // That of a view, which comes from no instance, may also be old in part.
+  const what = instanceId === '' ? 'may be incomplete' : 'ends early';
+  const warning = cut === undefined ? {} : { warning: `The list ${what}: ${cut}.` };
   const rest = JSON.stringify({ count: items.length, ...warning }).slice(1);
   yield `${items.length === 0 ? separator : ''}],${rest}`;
 }
