@@ -68,6 +68,10 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
     ['src/cli/a.ts', 'interface A {}'],
     ['src/index.ts', ''],
   ],
+  'an exported type is used in another file': [
+    ['src/http/a.ts', 'export interface A {}'],
+    ['src/index.ts', ''],
+  ],
   'the name of a bound begins with MAX or MIN': [['src/a.ts', 'const MOST_CALLS = 1;']],
   'nothing is left for later in a comment': [['src/a.ts', '// TODO mend']],
   'timers are set and clocks are read by Clock only': [['src/actors/a.ts', 'timer(1).subscribe(f);']],

@@ -40,7 +40,7 @@ interface Refused {
 
 type CachedIdentity = Verified & Identity;
 
-export interface AuthenticatorOptions extends CredentialVerifierOptions {
+interface AuthenticatorOptions extends CredentialVerifierOptions {
   readonly keyUse: KeyUse;
   /** Called with the user of each verification. Must not throw. */
   readonly used?: ((userId: string) => void) | undefined;

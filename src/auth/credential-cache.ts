@@ -16,7 +16,7 @@ export interface Verified {
 }
 
 /** `fresh`: usable. `stale`: to be verified, usable without an answer. `expired`: too old without an answer. */
-export type Freshness = 'fresh' | 'stale' | 'expired';
+type Freshness = 'fresh' | 'stale' | 'expired';
 
 /** The longest age without a query, so that changes of other nodes take effect even if none is reported. */
 export const MAX_UNCHECKED_MS = 10_000;

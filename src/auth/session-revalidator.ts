@@ -19,7 +19,7 @@ const MAX_STATUSES = 10_000;
 const USER = 'user:';
 const KEY = 'key:';
 
-export interface SessionRevalidatorOptions {
+interface SessionRevalidatorOptions {
   readonly accounts: Pick<AccountStore, 'findUsers' | 'findApiKeys'>;
   /** Undefined: there are none. */
   readonly grants?: Pick<Grants, 'find'> | undefined;

@@ -10,7 +10,7 @@ import { bearerOf, type Credentials } from './credentials.ts';
 import { type AccessTokens, isAccessToken } from './oauth/access-tokens.ts';
 import type { Grants } from './oauth/grants.ts';
 
-export interface TokenEndsOptions {
+interface TokenEndsOptions {
   readonly accounts: Pick<AccountStore, 'endToken' | 'changeUser'>;
   readonly tokens: Tokens;
   readonly clock: Clock;

@@ -46,7 +46,7 @@ export type ValuesOf<T> = {
   readonly [Name in keyof T]: T[Name] extends Setting<infer Value> ? Value : ValuesOf<T[Name]>;
 };
 
-export interface SettingGroup {
+interface SettingGroup {
   readonly [name: string]: Setting<unknown> | SettingGroup;
 }
 

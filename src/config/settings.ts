@@ -17,7 +17,7 @@ import { PUBLIC_TLS } from './tls-settings.ts';
 
 /** The levels of pino, from most to least verbose. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
+type LogLevel = (typeof LOG_LEVELS)[number];
 
 const MAX_REQUESTS = 1_000_000_000;
 

@@ -16,7 +16,7 @@ const FAULTS: Readonly<Record<string, string>> = {
   RESOURCE_EXHAUSTION: 'Nested too deeply',
 };
 
-export interface YamlText {
+interface YamlText {
   readonly value: unknown;
   /** The line of each key by its dotted name; keys merged in by an alias have none. */
   keyLines(): ReadonlyMap<string, number>;

@@ -118,7 +118,7 @@ export interface ConfigFile {
 /**
  * A step of the setup. A function makes the step from the name of the variable with the key; it is used only when there is one.
  */
-export type SetupStep = string | ((variable: string) => string);
+type SetupStep = string | ((variable: string) => string);
 
 export interface ConnectKind {
   readonly name: string;

@@ -13,7 +13,7 @@ import { LoginProgram } from './login-program.ts';
 import { type Credential, type DiscoveryContext, linesOf, SourceError } from './provider.ts';
 import { readSourceFile } from './source-file.ts';
 
-export interface ClusterAccess {
+interface ClusterAccess {
   /** The address of the server, without a slash at its end. */
   readonly server: string;
   /**

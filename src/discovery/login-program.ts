@@ -56,7 +56,7 @@ const Answer = Type.Object({
   }),
 });
 
-export interface LoginOptions {
+interface LoginOptions {
   /** The cluster as data for the program, if the program wants it; without a credential. */
   readonly cluster: JsonObject & { readonly server: string };
   /** The kubeconfig: a command such as `./login` is relative to its folder. */

@@ -63,7 +63,7 @@ export interface ErrorAnswer {
 }
 
 /** The signature of Gateway.exchange. */
-export type Exchange = (
+type Exchange = (
   template: string,
   request: ExchangeRequest,
   options?: ExchangeOptions,

@@ -31,7 +31,7 @@ import { cameFrom, importContents, syncListing } from '../registry/registry-sync
 import type { DiscoveryOptions } from './gateway-types.ts';
 
 /** The parts of a gateway that sync needs. Without `env` there are no sources. */
-export interface SyncDeps extends Partial<DiscoveryOptions> {
+interface SyncDeps extends Partial<DiscoveryOptions> {
   readonly registry: Registry;
   readonly clock: Clock;
   readonly definitions: Pick<ReadonlyMap<string, TemplateHints>, 'get'>;

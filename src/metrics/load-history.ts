@@ -9,14 +9,14 @@ export const HISTORY_INTERVAL_MS = 10_000;
 export const HISTORY_POINTS = 360;
 
 /** The totals of the 10 s before `at`. */
-export interface HistoryPoint {
+interface HistoryPoint {
   readonly at: string;
   readonly interval_ms: number;
   readonly totals: Totals;
 }
 
 /** A point for another node, or to be added to those of others. */
-export interface HistoryPart extends HistoryPoint {
+interface HistoryPart extends HistoryPoint {
   /** The age of the point in ms: clocks of nodes are not compared. */
   readonly age_ms: number;
   /** The buckets of the percentiles. */

@@ -58,7 +58,7 @@ type GatewayOfInstances = SampledGateway &
   Pick<Gateway, 'templates' | 'eachServer'> & { readonly internals: Pick<GatewayInternals, 'scheduler'> };
 
 /** The scope of samples. Default: this node alone, for clients. */
-export interface SampleScope {
+interface SampleScope {
   /**
    * True for a sample that another node adds to its own: with durations instead of percentiles, without calls at
    * instances of other nodes.

@@ -9,7 +9,7 @@ import { readFile } from 'node:fs/promises';
 const TIMEOUT_MS = 2_000;
 const TRIES = 2;
 
-export interface OutsideLookup {
+interface OutsideLookup {
   readonly family?: number | undefined;
   /** The DNS servers in place of those of the system, as `address:port`. */
   readonly servers?: readonly string[] | undefined;

@@ -54,7 +54,7 @@ interface Asked {
   readonly beganAtMs: number;
 }
 
-export interface SystemLookupsOptions {
+interface SystemLookupsOptions {
   readonly clock: Clock;
   /** Asks the system. */
   readonly lookup?: (hostname: string, options: { all: true; family: number }) => Promise<LookupAddress[]>;

@@ -6,7 +6,7 @@ import { sqlite } from './databases/sqlite.ts';
 import { makeFile } from './open.ts';
 
 /** A locked file. It is never deleted: otherwise two processes could lock two files of the same name. */
-export interface FileLock {
+interface FileLock {
   release(): Promise<void>;
 }
 

@@ -34,7 +34,7 @@ export interface TaskOnNode {
 }
 
 /** The other nodes. The promises are bounded in time, and never reject. */
-export interface TaskPeers {
+interface TaskPeers {
   /**
    * Asks all other nodes for a task. The result has `undefined` for a node that did not answer. Undefined when there
    * are no other nodes.

@@ -55,7 +55,7 @@ export interface ActiveRegistryDeps {
   readonly worker?: number | undefined;
 }
 
-export interface StoredRegistry {
+interface StoredRegistry {
   readonly templates: readonly TemplateSettings[];
   readonly instances: readonly InstanceDefinition[];
   /** Default: none. */

@@ -19,7 +19,7 @@ import {
 import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
 
-export interface CatchUpOptions {
+interface CatchUpOptions {
   readonly clock: Clock;
   readonly work: () => Promise<unknown>;
   /** The shortest time between the end of a run and the next one, in ms: a thousand requests are a few runs. */

@@ -14,7 +14,7 @@ import {
 } from '../domain/nodes/nodes.ts';
 import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 
-export interface LeasedProgramsDeps {
+interface LeasedProgramsDeps {
   readonly fleet: Fleet;
   readonly reaper: LeaseReaper;
   /** The id of this node. */

@@ -15,7 +15,7 @@ import type { TemplateDefinition } from '../templates/definition.ts';
 import type { OtherNodes } from './other-nodes.ts';
 import type { Storage } from './storage.ts';
 
-export interface ConfiguredGatewayOptions {
+interface ConfiguredGatewayOptions {
   readonly config: Config;
   readonly log: Logger;
   readonly storage: Storage;

@@ -55,7 +55,7 @@ export interface ReceiveTimeouts {
   readonly checkMs: number;
 }
 
-export interface ListenOptions {
+interface ListenOptions {
   /** Shared by all ports of a gateway. Default: connections of these ports only. */
   readonly connections?: OpenConnections;
   readonly timeouts?: ReceiveTimeouts;

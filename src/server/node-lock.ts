@@ -44,7 +44,7 @@ export function fileOfNode(databaseFile: string, nodeId: string, ending: 'claim'
   return `${databaseFile}.${encodeURIComponent(nodeId)}.${ending}`;
 }
 
-export interface NodeOfServerOptions {
+interface NodeOfServerOptions {
   /** Gets a line when the start has to wait, and when another process has taken over the node. */
   readonly onNotice?: (line: string) => void;
   /** Name of this process, for the message of a start that is refused. Default: process id and host name. */

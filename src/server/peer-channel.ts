@@ -38,7 +38,7 @@ export interface PeerChannel {
   close(timeoutMs: number): Promise<void>;
 }
 
-export interface PeerChannelOptions {
+interface PeerChannelOptions {
   readonly config: Pick<Config, 'cluster' | 'requestHeaderBytes'>;
   readonly nodeId: string;
   /** The life of this start. */

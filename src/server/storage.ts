@@ -41,7 +41,7 @@ export interface Storage {
   readonly isAnyDefault: boolean;
 }
 
-export interface StorageOptions
+interface StorageOptions
   extends Pick<OpenStoreOptions, 'migrations' | 'advice' | 'onNotice' | 'onWarning' | 'onRefusal'> {
   readonly env?: Readonly<Record<string, string | undefined>>;
 }

@@ -58,7 +58,7 @@ export interface ExposureOptions {
   readonly look?: Look;
 }
 
-export interface Exposure {
+interface Exposure {
   /** The reason, as one sentence. */
   readonly reason: string;
   /** False when the check did not end, so that a later one may allow the command. */

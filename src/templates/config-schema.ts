@@ -7,7 +7,7 @@ import type { TemplateDefinition } from './definition.ts';
 export type SettingValues = Readonly<Record<string, unknown>>;
 
 /** A field of the schema, and its places; without a place it has no effect. */
-export interface ConfigField {
+interface ConfigField {
   readonly name: string;
   readonly schema: JsonValue | undefined;
   readonly variable: string | undefined;

@@ -54,7 +54,7 @@ interface Launch {
   readonly args: readonly string[];
 }
 
-export interface LaunchOptions {
+interface LaunchOptions {
   /** The folder from which node_modules folders are searched upwards. Default: that of this file. */
   readonly from?: string;
   /** The Node that runs the program. Default: this one. */

@@ -13,7 +13,7 @@ import { pointerTo, type Remark, tolerated } from './tolerant.ts';
 /** The published schema; templates name it as `$schema`. */
 const TEMPLATE_SCHEMA = fileURLToPath(new URL('schemas/template.schema.json', PACKAGE_ROOT));
 
-export interface Validation {
+interface Validation {
   readonly violations: readonly Remark[];
   /** The remarks on properties that have no effect. */
   readonly warnings: readonly Remark[];

@@ -59,13 +59,13 @@ class SpanSource {
 
 // --- the request of a client -------------------------------------------------------------------------------
 
-export interface McpRequestInfo {
+interface McpRequestInfo {
   readonly method: string;
   readonly params?: JsonFields | undefined;
   readonly id?: unknown;
 }
 
-export interface RequestEnd {
+interface RequestEnd {
   readonly httpMethod: string;
   /** The pattern of its path; undefined when no route matched. */
   readonly route: string | undefined;

@@ -23,7 +23,7 @@ export interface FairSlotsOptions {
   readonly scheduler: TaskScheduler;
 }
 
-export interface SlotRequest<T> {
+interface SlotRequest<T> {
   /** The id of an owner, of which `countedIdOf` counts; the name of a template; or both. Default: ANONYMOUS. */
   readonly shareId?: string | undefined;
   /** Ends the wait. Default: only `maxWaitMs` does. */

@@ -62,7 +62,7 @@ interface Connecting {
   whenConnected(userId: string, withinMs: number): Promise<void>;
 }
 
-export interface UserTransportOptions {
+interface UserTransportOptions {
   readonly definition: Pick<InstanceDefinition, 'template' | 'id' | 'transport'>;
   /** Rejects with CONNECTION_REQUIRED, and as opening any transport. */
   readonly open: (userId: string, signal: AbortSignal) => Promise<Transport>;

@@ -76,7 +76,7 @@ export interface ReadAccountConnection {
   readonly value: StoredAccountConnection;
 }
 
-export interface AccountConnectionsOptions {
+interface AccountConnectionsOptions {
   readonly clock: Clock;
   readonly store: OAuthStore;
   /** Called for each damaged row of a list. */

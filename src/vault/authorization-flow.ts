@@ -74,7 +74,7 @@ const readBegun: (row: OAuthRow) => StoredFlow = rowReader(
   }),
 );
 
-export interface AuthorizationFlowOptions {
+interface AuthorizationFlowOptions {
   readonly clock: Clock;
   readonly store: Pick<OAuthStore, 'save' | 'find' | 'consume'>;
   readonly backends: OAuthBackends;

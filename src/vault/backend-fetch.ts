@@ -42,7 +42,7 @@ export class ServerChanged extends BackendFetchFailure {
   }
 }
 
-export interface BackendFetchOptions {
+interface BackendFetchOptions {
   readonly clock: Clock;
   /** Whether no endpoint may have an address. */
   readonly isDenied: AddressCheck;

@@ -24,7 +24,7 @@ const readGoal: (row: OAuthRow) => ConnectGoal = rowReader(
   Type.Object({ template: Type.String(), instanceId: Type.String(), owner: Type.String() }),
 );
 
-export interface ConnectLinksOptions {
+interface ConnectLinksOptions {
   readonly store: Pick<OAuthStore, 'find' | 'save'>;
   readonly clock: Clock;
   /** Whether there is a connection. */

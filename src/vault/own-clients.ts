@@ -14,7 +14,7 @@ import { BackendFetchFailure } from './backend-fetch.ts';
 import type { AccountTarget, OAuthBackend, ServerMetadata } from './oauth-backends.ts';
 import type { OAuthRequests } from './oauth-requests.ts';
 
-export interface OwnClient {
+interface OwnClient {
   readonly id: string;
   readonly secret?: string | undefined;
   /** The end of its secret, in ms since 1970; undefined: it does not expire. */
@@ -29,7 +29,7 @@ const readOwnClient: (row: OAuthRow) => OwnClient = rowReader(
   }),
 );
 
-export interface OwnClientsOptions {
+interface OwnClientsOptions {
   readonly clock: Clock;
   readonly store: Pick<OAuthStore, 'find' | 'save' | 'replace'>;
   readonly requests: OAuthRequests;

@@ -58,7 +58,7 @@ interface KnownToken extends Pick<StoredAccountConnection, 'expiresAtMs' | 'dueA
   readonly readAtMs: number;
 }
 
-export interface RefreshesOptions {
+interface RefreshesOptions {
   readonly clock: Clock;
   /** The lives of the nodes; undefined on the only node. */
   readonly lives?: Lives | undefined;

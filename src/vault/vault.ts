@@ -50,7 +50,7 @@ export interface VaultOptions {
 }
 
 /** The known facts about the authorization server of a backend. */
-export interface Discovered {
+interface Discovered {
   readonly backend: OAuthBackend;
   /** The way in which the gateway is known there; undefined: not at all, until an admin gives an id. */
   readonly way: WayToBeKnown | undefined;

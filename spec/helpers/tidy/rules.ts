@@ -125,6 +125,9 @@ const readsCommands =
 /** An exported declaration, with its name. */
 const DECLARED = /^export (?:abstract )?(?:async )?(?:const|function\*?|class|interface|type) (\w+)/gm;
 
+/** An exported type, with its name. */
+const EXPORTED_TYPE = /^export (?:interface|type) (\w+)/gm;
+
 /** A type that only its file has, with its name. */
 const OWN_TYPE = /^(?:abstract )?(?:class|interface|type) (\w+)/gm;
 
@@ -235,6 +238,21 @@ export const rules: readonly Rule[] = [
         for (const [, name = ''] of source.code.matchAll(OWN_TYPE)) places.get(name)?.add(source.path);
       return [...places].flatMap(([name, files]) =>
         files.size > 1 ? [`${name} is in ${[...files].join(', ')}`] : [],
+      );
+    },
+  },
+  {
+    // knip does not report a type that an exported function of the same file names.
+    name: 'an exported type is used in another file',
+    check: ({ path }, repository) => {
+      if (path !== 'src/index.ts') return [];
+      const files = new Map<string, number>();
+      for (const { code } of repository.values())
+        for (const word of new Set(code.match(/\w+/g))) files.set(word, (files.get(word) ?? 0) + 1);
+      return [...repository.values()].flatMap((source) =>
+        [...(isSource(source.path) ? source.code.matchAll(EXPORTED_TYPE) : [])].flatMap(([, name = '']) =>
+          files.get(name) === 1 ? [`${name} of ${source.path} is not`] : [],
+        ),
       );
     },
   },

@@ -27,7 +27,7 @@ import { type InstanceContext, instanceSetup, probeInput } from './instance-setu
 const EXPECTED_RESTARTS = 3;
 
 export type InstanceActor = ActorRefFrom<typeof instanceMachine>;
-export type InstanceMachineSnapshot = SnapshotFrom<typeof instanceMachine>;
+type InstanceMachineSnapshot = SnapshotFrom<typeof instanceMachine>;
 
 const CONVERSATIONS_ENDED = [
   { guard: 'isLeaving', target: '#instance.connection.ended' },

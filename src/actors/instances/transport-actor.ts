@@ -19,7 +19,7 @@ import type { ToolCache } from './tool-cache.ts';
 /** Longest silence after the handshake of the modern era before the legacy one is tried, once. */
 const SILENT_ERA_MS = 5_000;
 
-export interface TransportInput extends OpenedTransportDeps {
+interface TransportInput extends OpenedTransportDeps {
   readonly open: Open;
   readonly dedicated: Pick<DedicatedConversations, 'remainingConversations'>;
   readonly policy: Pick<TemplatePolicy, 'startTimeoutMs'>;

@@ -38,12 +38,12 @@ export function isFirstAdmin({ username }: Pick<User, 'username'>): boolean {
 type WrittenLists = Pick<UserChange, 'templates' | 'views' | 'tools'>;
 
 /** `scopes`: null for all of the role. */
-export type NewUser = Pick<User, 'username' | 'email' | 'role'> &
+type NewUser = Pick<User, 'username' | 'email' | 'role'> &
   Pick<UserChange, 'scopes'> &
   WrittenLists & { readonly password: string };
 
 /** A change of a user as an admin writes it, with a new password in plain text; else as in UserChange. */
-export type UserUpdate = Pick<UserChange, 'email' | 'role' | 'scopes' | 'isActive'> &
+type UserUpdate = Pick<UserChange, 'email' | 'role' | 'scopes' | 'isActive'> &
   WrittenLists & { readonly password?: string | undefined };
 
 export type NewApiKey = Pick<ApiKey, 'name' | 'permissions'> &

@@ -24,7 +24,7 @@ import type { Passwords } from './passwords.ts';
 
 const WHAT = 'the password of the first admin';
 
-export interface FirstAdminOptions {
+interface FirstAdminOptions {
   readonly accounts: AccountStore;
   readonly passwords: Passwords;
   /** GATEWAY_ADMIN_PASSWORD. */

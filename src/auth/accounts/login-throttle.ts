@@ -50,7 +50,7 @@ export interface LoginCounts {
 }
 
 /** The other nodes. Its promises are bounded in time and never reject. */
-export interface LoginPeers {
+interface LoginPeers {
   /** The lives of this node, first, and of all other members. */
   lives(): readonly string[];
   /** Undefined: no answer; the others then admit their shares of the limits. */

@@ -32,7 +32,7 @@ export interface IssuedToken {
   readonly proof: TokenProof;
 }
 
-export interface LoginsOptions {
+interface LoginsOptions {
   readonly accounts: Pick<AccountStore, 'findUserByName'>;
   readonly passwords: Passwords;
   readonly throttle: LoginThrottle;

@@ -43,7 +43,7 @@ interface Issued {
   readonly expiresAtMs: number;
 }
 
-export interface TokenOptions {
+interface TokenOptions {
   /** The first signs, all verify. */
   readonly secrets: Secrets;
   readonly lifetimeMs: number;

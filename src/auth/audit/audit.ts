@@ -44,7 +44,7 @@ const DAY_MS = 86_400_000;
 /** The settings: which calls are recorded, and how long entries are kept. */
 export type AuditSettings = Config['audit'];
 
-export interface AuditOptions {
+interface AuditOptions {
   readonly store: AuditStore;
   readonly log: Pick<Logger, 'warn'>;
   readonly clock: Clock;

@@ -38,7 +38,7 @@ import {
   type StoredIdentity,
 } from './identity-rows.ts';
 
-export interface CompanyAccountsOptions {
+interface CompanyAccountsOptions {
   readonly clock: Clock;
   readonly store: OAuthStore;
   readonly accounts: Pick<AccountStore, 'findUsers' | 'insertUserWithIdentity' | 'changeUser'>;
@@ -53,7 +53,7 @@ export interface CompanyAccountsOptions {
 }
 
 /** The content of an identity assertion. */
-export interface Vouched extends Pick<ProviderAnswer, 'subject' | 'claims'> {
+interface Vouched extends Pick<ProviderAnswer, 'subject' | 'claims'> {
   /** The time of issue, in ms since 1970. */
   readonly issuedAtMs: number;
 }

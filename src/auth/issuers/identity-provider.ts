@@ -51,7 +51,7 @@ export interface SignInProof {
   readonly verifier: string;
 }
 
-export interface IdentityProviderOptions {
+interface IdentityProviderOptions {
   readonly clock: Clock;
   /** Whether refresh tokens can be kept. */
   readonly keepsSecrets: boolean;

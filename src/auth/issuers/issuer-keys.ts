@@ -22,7 +22,7 @@ const AGAIN_MS = 60_000;
 /** Verifying takes longer with longer lists. */
 const MAX_KEYS = 50;
 
-export interface IssuerKeysOptions {
+interface IssuerKeysOptions {
   readonly clock: Clock;
   readonly log: (line: string) => void;
 }

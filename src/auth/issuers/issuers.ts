@@ -46,7 +46,7 @@ const SESSION_REST_MS = 5 * 60_000;
 const MAX_NAME_LENGTH = 100;
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
-export interface IssuersOptions {
+interface IssuersOptions {
   readonly clock: Clock;
   readonly settings: readonly IssuerSetting[];
   /** Identity providers whose assertions are for accounts here. Their tokens are not accepted. */

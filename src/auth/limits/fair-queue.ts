@@ -10,7 +10,7 @@ const MAX_SHARES = 1_000;
 /** A known caller with fewer jobs in this time, waiting ones included, goes first. */
 const FIRST_JOBS = 4;
 
-export interface FairQueueOptions {
+interface FairQueueOptions {
   readonly atOnce: number;
   readonly waiting: number;
   /** Milliseconds of a clock that is never set. */

@@ -38,7 +38,7 @@ if sum <= tonumber(ARGV[3]) then
 end
 return {sum, ttl}`;
 
-export interface RedisCounterOptions {
+interface RedisCounterOptions {
   /** `redis://` or `rediss://`. */
   readonly url: string;
   readonly log: Pick<Logger, 'info' | 'warn'>;

@@ -27,7 +27,7 @@ export interface AccessClaims {
 /** The claims of a token for any resource, also one that this gateway does not have. */
 export type SignedClaims = Omit<AccessClaims, 'audience'>;
 
-export interface AccessTokenOptions {
+interface AccessTokenOptions {
   /** The keys of this issuer, by `kid`. */
   readonly publicKeys: () => Promise<ReadonlyMap<string, KeyObject>>;
   readonly address: Pick<GatewayAddress, 'issuer' | 'pathOf'>;

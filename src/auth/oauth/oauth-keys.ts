@@ -45,7 +45,7 @@ const CHECK_MS = 10_000;
 const ROUNDS = 5;
 const KEY = oauthKey('key', 'signing');
 
-export interface OAuthKeysOptions {
+interface OAuthKeysOptions {
   readonly clock: Clock;
   readonly store: Pick<OAuthStore, 'find' | 'replace' | 'delete'>;
 }

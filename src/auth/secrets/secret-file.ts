@@ -12,7 +12,7 @@ import { isCleanText, utf8Text } from '../../domain/text.ts';
 const MAX_BYTES = 4_096;
 const ROUNDS = 3;
 
-export interface SecretFile {
+interface SecretFile {
   readonly path: string;
   /** The name of the content, for messages: "the signing secret". */
   readonly what: string;

@@ -10,7 +10,7 @@ import { beginningOf, textWithin } from '../remote/answering-url.ts';
 import { fields } from '../remote/answers.ts';
 import { type GatewayLink, type LinkRequest, LostRequest, readMessages } from './gateway-link.ts';
 
-export interface BridgeOptions {
+interface BridgeOptions {
   readonly link: GatewayLink;
   /** Writes one line to the client; resolves when the next line may follow. */
   readonly write: (line: string) => Promise<void>;

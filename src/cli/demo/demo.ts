@@ -16,7 +16,7 @@ import { printable } from '../output.ts';
 import type { Terminal } from '../terminal.ts';
 import { type DemoServer, planDemo, SHOWCASE } from './demo-servers.ts';
 
-export interface DemoSetup {
+interface DemoSetup {
   readonly gateway: Pick<Gateway, 'register' | 'events$' | 'instance' | 'views'>;
   readonly auth: Pick<Auth, 'isEnabled' | 'accounts'>;
   readonly urls: readonly string[];

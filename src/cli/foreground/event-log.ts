@@ -11,7 +11,7 @@ import {
 
 type Level = 'debug' | 'info' | 'warn';
 
-export type EventLogger = Readonly<Record<Level, (fields: object, message: string) => void>> & {
+type EventLogger = Readonly<Record<Level, (fields: object, message: string) => void>> & {
   readonly isLevelEnabled: (level: Level) => boolean;
 };
 

@@ -27,7 +27,7 @@ while kill -s 0 "$1" && [ "$(began "$1")" = "$worker" ]; do
 done
 `;
 
-export interface HangWatch {
+interface HangWatch {
   /** The process id of the shell, to which the worker sends SIGUSR1 when it ends in order. */
   readonly pid: number;
   /** Ends the watch: the worker has ended. */

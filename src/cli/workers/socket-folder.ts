@@ -10,7 +10,7 @@ const MAX_BYTES = 103;
 /** The length of a slash and the name of a socket file, which is the number of a worker. */
 const NAME_BYTES = 8;
 
-export interface SocketFolder {
+interface SocketFolder {
   readonly path: string;
   remove(): void;
 }

@@ -16,7 +16,7 @@ import { watchForHang } from './hang-watch.ts';
 import { type ToSupervisor, type ToWorker, WORKER_VARIABLE, type WorkerStart } from './messages.ts';
 import { openSocketFolder } from './socket-folder.ts';
 
-export interface SupervisorOptions {
+interface SupervisorOptions {
   readonly count: number;
   readonly terminal: Pick<Terminal, 'print' | 'columns'>;
   /** The log. Default: standard error, see log.ts. */

@@ -41,7 +41,7 @@ const MULTIPLEXED_AGAIN_MS = 5_000;
 /** Connections for pings beside the calls. */
 const PING_CONNECTIONS = 2;
 
-export interface PeerClientOptions {
+interface PeerClientOptions {
   readonly keys: ChannelKeys;
   readonly clock: Clock;
   /** The present life of this node. */

@@ -11,7 +11,7 @@ import type { AnswerReceiver } from '../../net/http1/http1-connection.ts';
 import { PEER_HEADERS, type RefusalReason, refusalIn } from './peer-protocol.ts';
 
 /** The events that an exchange reports to the client of its node. */
-export interface ExchangeEvents {
+interface ExchangeEvents {
   readonly startedAtMs: number;
   /** Something came from the node. */
   heard(): void;

@@ -16,7 +16,7 @@ const MAX_PINGS = 4;
 
 export type PingResult = 'answered' | 'refused' | 'failed';
 
-export interface ProberOptions {
+interface ProberOptions {
   readonly keys: ChannelKeys;
   readonly clock: Clock;
   /** The life of this node. */

@@ -49,7 +49,7 @@ export type KnownNodes = Pick<
   | 'onChanged'
 >;
 
-export interface PeersOptions {
+interface PeersOptions {
   readonly nodes: KnownNodes;
   readonly keys: ChannelKeys;
   readonly clock: Clock;

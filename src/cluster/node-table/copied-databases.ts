@@ -23,7 +23,7 @@ interface Asked {
   firstAnswerMs: number | undefined;
 }
 
-export interface CopiedDatabasesOptions {
+interface CopiedDatabasesOptions {
   readonly prober: Pick<PeerProber, 'askDatabase'>;
   readonly clock: Clock;
   readonly onNotice: (line: string) => void;

@@ -10,7 +10,7 @@ import { STORE_ANSWER_MS } from '../rules/times.ts';
 import type { KnownLives } from './known-lives.ts';
 import type { NodeRules } from './node-rules.ts';
 
-export interface DatabaseOpinionsOptions {
+interface DatabaseOpinionsOptions {
   readonly rules: NodeRules;
   readonly known: KnownLives;
   readonly prober: Pick<PeerProber, 'askDatabase'>;

@@ -30,7 +30,7 @@ const Marks = Type.Array(
 type Marks = Static<typeof Marks>;
 const MARKS = compileShape(Marks, 'body');
 
-export interface LeaseRunnerOptions {
+interface LeaseRunnerOptions {
   readonly rules: NodeRules;
   readonly known: KnownLives;
   /** Id of this node. */

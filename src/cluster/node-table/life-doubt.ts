@@ -7,7 +7,7 @@ import type { NodeRules } from './node-rules.ts';
 /** Requests wait for so long after the beginning of a doubt, in ms: the first question of a woken node may fail after 1.5 s. */
 const DOUBT_MS = 2_500;
 
-export interface LifeDoubtOptions {
+interface LifeDoubtOptions {
   /** Id of the node. */
   readonly node: string;
   readonly clock: Clock;

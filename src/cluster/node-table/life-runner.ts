@@ -30,7 +30,7 @@ type RunnerAction = Exclude<
 >;
 type ActionOf<Type extends RunnerAction['type']> = Extract<RunnerAction, { readonly type: Type }>;
 
-export interface LifeRunnerOptions {
+interface LifeRunnerOptions {
   readonly rules: NodeRules;
   readonly known: KnownLives;
   readonly reads: LifeReads;

@@ -7,7 +7,7 @@ import { isInDoubt } from '../rules/own-life.ts';
 import type { Moment } from '../rules/rows.ts';
 import { STORE_ANSWER_MS } from '../rules/times.ts';
 
-export interface NodeRulesOptions {
+interface NodeRulesOptions {
   readonly node: string;
   readonly life: string;
   readonly takesNoPrograms?: boolean | undefined;

@@ -48,7 +48,7 @@ const JOIN_MS = 10_000;
 /** The longest wait of a stop, in ms, after which the row is left to expire. */
 const STOP_MS = 2_000;
 
-export interface NodeTableOptions extends Omit<LifeRowsOptions, 'since'> {
+interface NodeTableOptions extends Omit<LifeRowsOptions, 'since'> {
   readonly nodes: NodeStore;
   readonly settings: SettingStore;
   readonly clock: Clock;

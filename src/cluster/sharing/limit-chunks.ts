@@ -65,7 +65,7 @@ interface HomeWindow {
   readonly held: Map<string, number>;
 }
 
-export interface ChunkedCounterOptions {
+interface ChunkedCounterOptions {
   readonly process: string;
   readonly peers: LimitPeers;
   readonly now: Clock['now'];

@@ -19,7 +19,7 @@ const WAIT_MS = 250;
 /** The longest wait of the home for the others, in ms: its answer has to arrive in time. */
 const HELD_MS = 100;
 
-export interface ShareLimitsOptions {
+interface ShareLimitsOptions {
   readonly limiter: Pick<RateLimiter, 'shareIn'>;
   /** Any id that no other process has. */
   readonly process: string;

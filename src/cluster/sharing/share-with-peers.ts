@@ -11,7 +11,7 @@ import { shareLimits } from './share-limits.ts';
 import { shareLogins } from './share-logins.ts';
 import { shareTasks } from './share-tasks.ts';
 
-export interface ShareWithPeersOptions extends PeerQuestionsOptions {
+interface ShareWithPeersOptions extends PeerQuestionsOptions {
   /** Undefined: nothing is counted. */
   readonly limiter: Pick<RateLimiter, 'shareIn'> | undefined;
   /** Counts the calls that views limit. */

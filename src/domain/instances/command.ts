@@ -3,7 +3,7 @@
 // programs get. Source: ADR 20, ADR 52.
 
 /** The words, or the reason why there are none: an unclosed quote. */
-export type CommandWords = { readonly words: readonly string[] } | { readonly problem: string };
+type CommandWords = { readonly words: readonly string[] } | { readonly problem: string };
 
 /** One of these parts matches at each position of a text: white space, joined lines, parts of words. */
 const PARTS = new RegExp(
@@ -62,7 +62,7 @@ export function commandWords({ command = '', args }: WrittenCommand): CommandWor
  */
 export type AllowedCommand = readonly string[];
 
-export interface WantedCommand {
+interface WantedCommand {
   readonly words: readonly string[];
   readonly workingDir?: string | undefined;
   readonly env?: Readonly<Record<string, string>> | undefined;

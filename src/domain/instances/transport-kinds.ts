@@ -5,7 +5,7 @@
 
 import type { PinnedEra } from '../mcp/mcp.ts';
 
-export interface TransportTraits {
+interface TransportTraits {
   /**
    * The way to the server. `endpoint`: an http or https URL (endpoint.ts). `function`: one of an embedding program,
    * which lasts as long as that program, and is not stored.
@@ -64,7 +64,7 @@ const TABLE = {
 
 export type TransportKind = keyof typeof TABLE;
 /** The kinds that an instance may be registered with. */
-export type TransportName = {
+type TransportName = {
   [K in TransportKind]: (typeof TABLE)[K]['reachedBy'] extends 'function' ? never : K;
 }[TransportKind];
 

@@ -77,7 +77,7 @@ export function editedItems(array: Buffer, edit: (item: Buffer) => Buffer | unde
 }
 
 /** The place where an item begins, and where it ends. */
-export interface ItemSpan {
+interface ItemSpan {
   readonly start: number;
   readonly end: number;
 }

@@ -20,7 +20,7 @@ export const CLOSE_BRACKET = 0x5d;
 /** The exceeded bound. */
 export type Excess = 'depth' | 'values';
 
-export interface Bounds {
+interface Bounds {
   /** Levels of arrays and objects: they are read by recursion. */
   readonly levels: number;
   /** Values, where a key counts as one. */

@@ -77,7 +77,7 @@ class PageWatch {
   }
 }
 
-export interface GatheredPages {
+interface GatheredPages {
   readonly items: JsonObject[];
   /** Bytes of the pages, and their values. */
   readonly bytes: number;

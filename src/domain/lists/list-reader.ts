@@ -22,7 +22,7 @@ const MAX_LISTS = 20_000;
 const WITHOUT_SHARE: readonly string[] = [ANONYMOUS.id, NO_CALLER];
 const UNBOUNDED = { totalBytes: Number.POSITIVE_INFINITY, ownerBytes: Number.POSITIVE_INFINITY };
 
-export interface ListReaderOptions {
+interface ListReaderOptions {
   /** The bounds of values that are read and answered. Default: unbounded. */
   readonly bounds?: ByteBounds;
   /** Counts the bytes of pages that wait. Default: unbounded. */

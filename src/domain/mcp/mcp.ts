@@ -38,7 +38,7 @@ export interface Handshake {
 /** Field of a paginated list result. */
 export type ListField = 'tools' | 'resources' | 'resourceTemplates' | 'prompts';
 
-export interface MethodTraits {
+interface MethodTraits {
   /**
    * True for a method that may be sent again when its delivery is unknown. For tools/call that depends on the
    * annotations of the tool.

@@ -14,7 +14,7 @@ export interface Declaration {
   readonly type: string;
 }
 
-export interface Declared {
+interface Declared {
   /** None when one of them breaks the rules, except by the type `number`, which is written and checked as in the SDKs. */
   readonly declarations: readonly Declaration[];
   /**

@@ -118,7 +118,7 @@ export const FIRST_GENERATION = 1;
  * The reason why a session cannot be written or read. `version`: another release wrote it. `size`: it has more than
  * MAX_SESSION_BYTES. `damage`: it is not a written session.
  */
-export type SessionValueProblem = 'version' | 'size' | 'damage';
+type SessionValueProblem = 'version' | 'size' | 'damage';
 
 /** The error for a session that cannot be written or read. Its message repeats nothing of the value. */
 export class SessionValueError extends Error {

@@ -17,7 +17,7 @@ import type { Server } from '../gateway-types.ts';
 import type { FaultCode, Finding } from './faults.ts';
 import { probeEndpoint } from './http-probe.ts';
 
-export interface Examination {
+interface Examination {
   readonly instance: string;
   readonly era: string | null;
   /** Numbers of items; without lists that the server does not offer. */
@@ -25,7 +25,7 @@ export interface Examination {
   readonly findings: readonly Finding[];
 }
 
-export interface ExamineOptions {
+interface ExamineOptions {
   readonly clock: Clock;
   /** Lists may have 100,000 items. */
   readonly scheduler: TaskScheduler;

@@ -44,7 +44,7 @@ import { WithheldItems } from './withheld-items.ts';
 /** Interval at which a gateway that closes checks for calls in flight. */
 const IDLE_CHECK_MS = 50;
 
-export interface ClientSideDeps
+interface ClientSideDeps
   extends Timing,
     Pick<SessionDeps, 'isDraining' | 'isCutOff' | 'untilLifeKnown'>,
     Pick<

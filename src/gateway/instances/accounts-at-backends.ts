@@ -25,7 +25,7 @@ export interface UserNotice {
   readonly notice: Notification;
 }
 
-export interface AccountsAtBackendsOptions {
+interface AccountsAtBackendsOptions {
   readonly store: OAuthStore;
   readonly vault: LazyVault;
   readonly clock: Clock;

@@ -20,7 +20,7 @@ const TEST_MS = 10_000;
 /** The most concurrent tests, including tests that are being closed, and the part of them that one caller may run. */
 export const TESTS = { atOnce: 4, share: 0.5 } as const;
 
-export interface ConnectionTestDeps {
+interface ConnectionTestDeps {
   readonly clock: Clock;
   readonly openTransport: (definition: InstanceDefinition) => Open;
   readonly registry: { readonly instances: Pick<InstanceRegistry, 'draft'> };

@@ -25,7 +25,7 @@ import type { Closed, Conversation } from '../../transports/transport.ts';
 /** Interval at which other nodes get the numbers of calls that have changed, in ms. */
 const LOAD_MS = 100;
 
-export interface HostedInstancesDeps {
+interface HostedInstancesDeps {
   readonly clock: Clock;
   readonly fleet: Fleet;
   readonly requestBytes: ByteBudget;

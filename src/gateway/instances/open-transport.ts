@@ -40,7 +40,7 @@ import type { Reaper } from '../../transports/stdio/reaper.ts';
 import type { LazyVault } from '../../vault/lazy-vault.ts';
 import type { AccountsAtBackends } from './accounts-at-backends.ts';
 
-export interface OpenTransportOptions
+interface OpenTransportOptions
   extends Pick<OpenOptions, 'clock' | 'handlers' | 'scheduler' | 'waitingBytes'>,
     Pick<NetworkOptions, 'isDenied' | 'lookup'>,
     Pick<ProgramOptions, 'passEnv' | 'user'> {

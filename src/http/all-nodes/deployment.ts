@@ -57,7 +57,7 @@ export interface Question<T> {
 }
 
 /** The answers of the other nodes. */
-export interface NodeAnswers<T> {
+interface NodeAnswers<T> {
   /** The answers by id of the node. */
   readonly answers: ReadonlyMap<string, T>;
   /** Ids of the nodes that did not answer. */

@@ -32,7 +32,7 @@ const ID = /^[0-9a-f]{8}-\d{1,15}$/;
 /** This node itself. */
 const NODE: Principal = { id: NO_CALLER, kind: 'anonymous', name: '', scopes: new Set(SCOPES) };
 
-export interface PeerEventsOptions {
+interface PeerEventsOptions {
   readonly deployment: Pick<Deployment, 'others'>;
   readonly peers: Pick<Peers, 'ofLife'>;
   readonly events: RecentEvents;

@@ -41,7 +41,7 @@ const PART = compileShape(
   'body',
 );
 
-export interface PeerLoadsOptions {
+interface PeerLoadsOptions {
   /** The other members. */
   readonly others: () => readonly ShownNode[];
   readonly clock: Clock;

@@ -29,7 +29,7 @@ export interface AtNode<V extends Seen> {
   readonly seen: V;
 }
 
-export interface Merged<V extends Seen> {
+interface Merged<V extends Seen> {
   /** The worst state; of equal ones that of the node that runs the instance, then that of this node. */
   readonly worst: V;
   /** The states where they differ. */

@@ -12,7 +12,7 @@ export const AT_HOLDER_MS = 15_000;
 /** Pause before it is tried again, in ms. */
 const AGAIN_MS = 100;
 
-export interface AtHolderOptions {
+interface AtHolderOptions {
   /** The node of this life; undefined when it has ended. */
   readonly peerOf: (life: string) => Peer | undefined;
   /** Both reject with NotHolder when the request was certainly not carried out, because the session is not there. */

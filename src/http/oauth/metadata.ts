@@ -11,7 +11,7 @@ export const METADATA_PATHS: readonly string[] = [
 /** Path of the pages of the device flow. */
 export const DEVICE_PATH = '/oauth/device';
 
-export interface MetadataOptions {
+interface MetadataOptions {
   readonly issuer: string;
   /** Whether clients register themselves, and have documents. */
   readonly isOpen: boolean;

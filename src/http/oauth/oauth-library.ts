@@ -33,7 +33,7 @@ const KEYS_BYTES = 64 * 1024;
 const MAX_ASSERTION_MS = 6 * 60_000;
 const MAX_ID_LENGTH = 500;
 
-export interface ProviderOptions
+interface ProviderOptions
   extends AdapterOptions,
     Omit<RefreshOptions, 'resourceServer'>,
     Omit<AssertionOptions, 'resourceServer'> {

@@ -7,7 +7,7 @@ import { answersOf, HEADERS, SECURITY_SCHEMES, type SharedAnswers } from './answ
 import { type Described, exampleOf, schemaWriter } from './schema.ts';
 
 /** The document as plain JSON, with the fields that specs and tools read. */
-export interface OpenApiDocument {
+interface OpenApiDocument {
   readonly openapi: string;
   readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
   readonly components: Readonly<Record<string, Readonly<Record<string, unknown>>>>;

@@ -64,7 +64,7 @@ function credentialField({ kind, id }: Principal): Pick<ErrorBody, 'credential'>
   return kind === 'anonymous' ? {} : { credential: { kind, id } };
 }
 
-export interface ErrorReplyFields {
+interface ErrorReplyFields {
   readonly viewer?: Principal | undefined;
   readonly fields?: object;
   /** `WWW-Authenticate` of this answer. Default: `Bearer` for a 401. */

@@ -19,7 +19,7 @@ const SENT_BYTES = 256 * 1024;
 /** Reports do not contain lists. */
 const NO_RESULT = JsonText.ofValue({});
 
-export interface AskedList {
+interface AskedList {
   readonly template: string;
   readonly list: ListField;
   readonly request: Pick<HttpRequest, 'signal' | 'callerId' | 'callerTools' | 'id' | 'report'>;

@@ -9,7 +9,7 @@ import type { ForwardedAnswer, Forwarding } from '../../domain/nodes/forwarding.
 import type { ReplyWriter } from '../../protocol/endpoint-types.ts';
 import type { Trail } from '../request.ts';
 
-export interface ReplyFields {
+interface ReplyFields {
   /** The instance that answered, for `X-Instance-ID`. */
   readonly instanceId?: string | undefined;
   readonly trail?: Trail;

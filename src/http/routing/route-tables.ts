@@ -51,7 +51,7 @@ interface Callers {
   readonly services: Services;
 }
 
-export interface RouteTables {
+interface RouteTables {
   readonly ofClients: RouteTable;
   /** The table of requests that other nodes forward. It is made when it is needed: most gateways have no other nodes. */
   readonly ofNodes: () => RouteTable;

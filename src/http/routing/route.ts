@@ -86,7 +86,7 @@ export interface RouteInput<P, Q, B> {
   readonly principal: Principal;
 }
 
-export interface RouteDefinition<P extends TObject, Q extends TObject, B extends TSchema>
+interface RouteDefinition<P extends TObject, Q extends TObject, B extends TSchema>
   extends Omit<HttpRoute, 'method' | 'path' | 'errors' | 'request' | 'checkPath' | 'run'> {
   /** Errors of this route besides those of every route, of its scope, its body and the names in its path. */
   readonly errors?: readonly ErrorCode[];

@@ -1,6 +1,6 @@
 // The challenge of a backend in a 401 or a 403. Source: RFC 9728 section 5.1, RFC 6750 section 3.
 
-export interface BackendChallenge {
+interface BackendChallenge {
   readonly resourceMetadata?: string | undefined;
   readonly scopes: readonly string[];
   readonly error?: string | undefined;

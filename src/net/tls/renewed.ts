@@ -12,7 +12,7 @@ export interface Renewed<T> {
   close(): void;
 }
 
-export interface RenewedOptions<T> {
+interface RenewedOptions<T> {
   readonly clock: Clock;
   readonly everyMs: number;
   readonly isSame: (a: T, b: T) => boolean;

@@ -38,7 +38,7 @@ const STOOD_STILL_MS = 1_000;
 /** The longest wait of close() for earlier operations, in ms: a server that does not answer must not delay the end. */
 const CLOSE_MS = 2_000;
 
-export interface OrmOperationsDeps {
+interface OrmOperationsDeps {
   readonly database: Database;
   readonly orm: Orm;
   /** Opens another `orm`. Absent for a database in memory, which would be empty afterwards. */

@@ -15,7 +15,7 @@ import type { Selection } from './selection.ts';
 /** Sends a request to a template, in the session of the client if it has one. */
 export type ToTemplate = (template: string, request: ExchangeRequest) => Observable<SourcedEvent>;
 
-export interface ExtensionsDeps {
+interface ExtensionsDeps {
   readonly lists: Pick<AggregateLists, 'announces' | 'hasTasks'>;
   readonly selection: Pick<Selection, 'templates' | 'directory'>;
 }

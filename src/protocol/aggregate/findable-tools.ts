@@ -29,7 +29,7 @@ export interface FindableToolsDeps extends Timing {
   readonly changes$: Observable<unknown>;
 }
 
-export interface IndexedTools {
+interface IndexedTools {
   readonly index: ToolIndex;
   /** The JSON of the definitions as they are listed, by listed name. */
   readonly texts: ReadonlyMap<string, string>;

@@ -14,7 +14,7 @@ import { SEARCH_INSTRUCTIONS } from './search-mode.ts';
 import type { Presentation, ViewInfo } from './selection.ts';
 
 /** A template, and the handshake results of its instances. */
-export interface TemplateHandshakes {
+interface TemplateHandshakes {
   readonly template: string;
   readonly handshakes: readonly Handshake[];
 }

@@ -20,7 +20,7 @@ const MAX_COMPOSED = 3;
 /** The extension of skills. */
 export const SKILLS = 'skills';
 
-export interface ResourceTargetsDeps extends LearnedUrisDeps {
+interface ResourceTargetsDeps extends LearnedUrisDeps {
   readonly lists: Pick<AggregateLists, 'offers' | 'announces' | 'gather'>;
   /** The templates of a caller, in their order. */
   readonly templates: (owner: Owner) => readonly string[];

@@ -34,7 +34,7 @@ export const SEARCH_INSTRUCTIONS =
   `The list of tools is partial: this server has more than it lists. Find them with \`${FIND}\`, by what they do, before you ` +
   `conclude that there is none. Call a found tool by its name, or with \`${CALL}\`.`;
 
-export interface SearchModeOptions {
+interface SearchModeOptions {
   readonly tools: FindableTools;
   readonly directory: FindableToolsDeps['directory'];
   /** Globs on listed names: tools that are listed, too. */

@@ -31,7 +31,7 @@ export interface SessionStreamDeps extends LogDeps {
   readonly generation: number;
 }
 
-export interface StreamDeps extends SessionStreamDeps {
+interface StreamDeps extends SessionStreamDeps {
   /** The key of the stream, unique in the process. */
   readonly key: string;
   /** The id of the request, if the stream answers only one: see EventPosition. */

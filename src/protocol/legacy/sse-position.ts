@@ -134,7 +134,7 @@ export class SsePosition {
 }
 
 /** See SsePosition.resume. */
-export interface Resumption {
+interface Resumption {
   readonly number: number;
   /** Messages after that one. */
   readonly later: number;

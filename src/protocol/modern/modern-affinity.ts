@@ -38,7 +38,7 @@ const KEYS = { waitingCall: 'p', instance: 'i', own: 's', asked: 'c', confirmed:
  * The destination of a request: a call that waits for its client; or a new request, perhaps for one instance, with
  * the params that the instance understands.
  */
-export type ModernTarget =
+type ModernTarget =
   | { readonly waitingCallId: string; readonly answers: ReadonlyMap<string, ClientAnswer> }
   | {
       readonly params: JsonFields;

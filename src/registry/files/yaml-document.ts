@@ -15,7 +15,7 @@ const THREAD_SHARE = 1 / 4;
 const YOUNG_SHARE = 1 / 8;
 
 /** The message that the thread posts. */
-export type YamlAnswer = { readonly value: unknown } | { readonly fault: string };
+type YamlAnswer = { readonly value: unknown } | { readonly fault: string };
 
 export interface ParseOptions {
   /** Memory that this process may use. Default: the limit of the control group, or the memory of the machine. */

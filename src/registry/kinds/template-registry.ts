@@ -15,7 +15,7 @@ import { type RegistrySteps, restOfChange } from '../change-queue.ts';
 import { checkedTemplate, checkName } from '../checked-input.ts';
 import type { ViewRegistry } from './view-registry.ts';
 
-export interface TemplateRegistryDeps extends Pick<ActiveRegistryDeps, 'fleet' | 'approvals'> {
+interface TemplateRegistryDeps extends Pick<ActiveRegistryDeps, 'fleet' | 'approvals'> {
   readonly store: Pick<Store, 'templates'>;
   readonly active: ActiveRegistry;
   readonly views: Pick<ViewRegistry, 'refuseTemplate'>;

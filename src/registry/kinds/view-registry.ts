@@ -27,7 +27,7 @@ export const MAX_VIEW_BYTES = 64 * 1024 * 1024;
 /** Attempts to store a view that other nodes change meanwhile. */
 const ATTEMPTS = 5;
 
-export interface ViewRegistryDeps extends Timing {
+interface ViewRegistryDeps extends Timing {
   readonly store: { readonly views: ViewStore };
   readonly emit: (event: GatewayEvent) => void;
   readonly fleet: { has(template: string): boolean };
@@ -46,7 +46,7 @@ export interface ViewCondition {
   readonly admit?: ((before: ViewDefinition | undefined) => void | Promise<void>) | undefined;
 }
 
-export interface ViewPut extends ViewCondition {
+interface ViewPut extends ViewCondition {
   readonly names: NameTargets;
   /** Fingerprint of an entry of the registry file. Default: it comes from the API. */
   readonly fingerprint?: string | undefined;

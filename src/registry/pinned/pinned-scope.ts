@@ -33,7 +33,7 @@ export interface ToolState {
 }
 
 /** A definition that waits, as it would be approved. */
-export interface WaitingTool {
+interface WaitingTool {
   /** SHA-256, as hexadecimal digits. */
   readonly digest: string;
   readonly definition: JsonObject;

@@ -27,7 +27,7 @@ import {
   type ToolState,
 } from './pinned-scope.ts';
 
-export interface ToolApprovalsDeps extends Pick<PinnedScopeDeps, 'emit' | 'clock'> {
+interface ToolApprovalsDeps extends Pick<PinnedScopeDeps, 'emit' | 'clock'> {
   readonly store: ApprovalStore;
   readonly scheduler: TaskScheduler;
   /** The annotations of tools that the template sets. */

@@ -14,7 +14,7 @@ import { answeredStatus, answerMissing, explanationOf, wasCutOff } from './failu
 import type { HttpAnswer } from './http-answer.ts';
 import type { Headers, HttpEndpoint } from './http-endpoint.ts';
 
-export interface HttpHandshakeOptions {
+interface HttpHandshakeOptions {
   readonly signal: AbortSignal;
   /** The longest wait for the first `server/discover`, which legacy servers may leave unanswered. */
   readonly discoverMs: number;

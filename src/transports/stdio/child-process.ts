@@ -33,7 +33,7 @@ export interface RunningProgram extends ContainerProgram {
 
 export type ProcessOptions = Omit<ProgramOptions, 'runInContainer'> & Partial<Pick<OpenOptions, 'scheduler'>>;
 
-export interface ProcessListener extends ProgramOutput {
+interface ProcessListener extends ProgramOutput {
   /** The program closed its stdin or stdout but still runs. */
   onPipeClosed(pipe: 'input' | 'output'): void;
 }

@@ -58,7 +58,7 @@ export interface GatedProgram {
   readonly channel: Writable;
 }
 
-export interface ReaperOptions {
+interface ReaperOptions {
   readonly waitsMs?: readonly [number, number];
   readonly pipe?: ReaperPipeOptions | undefined;
 }

@@ -26,7 +26,7 @@ import { idsAtEdges } from './message-edges.ts';
 import { Outbox, type OutgoingLine } from './outbox.ts';
 import { ProgramRun, type ProgramRunOptions } from './program-run.ts';
 
-export interface ChannelOptions
+interface ChannelOptions
   extends Pick<ProgramRunOptions, 'ladder' | 'reaper' | 'passEnv' | 'user' | 'scheduler' | 'runInContainer'>,
     Pick<OpenOptions, 'clock'>,
     Partial<Pick<OpenOptions, 'answers' | 'waitingBytes' | 'history'>> {

@@ -25,7 +25,7 @@ import type { StdioChannel } from './stdio-channel.ts';
 
 type PipeOpening = Omit<ChannelOpening, 'first'>;
 
-export interface SharedOpening extends PipeOpening, Pick<OpenOptions, 'history'> {
+interface SharedOpening extends PipeOpening, Pick<OpenOptions, 'history'> {
   /** Default: PROBE_TIMEOUT_MS. */
   readonly probeTimeoutMs?: number | undefined;
 }

@@ -32,7 +32,7 @@ import { MessageBuffer } from '../../message-buffer.ts';
 /** How long the end of a modern client's call is kept for it. */
 export const UNREAD_END_MS = 10 * 60_000;
 
-export interface CallsWithQuestionsOptions extends Timing {
+interface CallsWithQuestionsOptions extends Timing {
   /** Counts the memory of open questions and undelivered results. */
   readonly held: HeldBytes;
   /** Makes the id by which the owner resumes a call. It begins with the life of this node, like the id of a session. */

@@ -196,7 +196,7 @@ export function exchangeBody(conversation: string, request: ExchangeRequest): Bu
 }
 
 /** An exchange as one node sends it to another. `trace`: the fields for the backend. */
-export interface CrossedExchange {
+interface CrossedExchange {
   readonly conversation: string;
   readonly request: ExchangeRequest;
   readonly trace: TraceFields | undefined;

@@ -56,7 +56,7 @@ const WAITING_BYTES = 1024 * 1024;
 /** The most callers of one instance whose principals are kept, so that their tokens are made once. */
 const MAX_CALLERS = 1_000;
 
-export interface PeerTransportOptions {
+interface PeerTransportOptions {
   readonly definition: Pick<InstanceDefinition, 'template' | 'id' | 'transport'>;
   readonly client: PeerClient;
   readonly signal: AbortSignal;

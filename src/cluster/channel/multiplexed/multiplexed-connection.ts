@@ -31,7 +31,7 @@ interface Pending {
   readonly token: string;
 }
 
-export interface MultiplexedConnectionOptions {
+interface MultiplexedConnectionOptions {
   readonly clock: Clock;
   readonly connector: Connector;
   /** The value of the `host` header. */

@@ -47,7 +47,7 @@ const BUSY_BYTES = 256 * 1024;
 
 type Kind = (typeof MESSAGE)[keyof typeof MESSAGE];
 
-export type OnMessage = (kind: number, number: number, content: Buffer) => void;
+type OnMessage = (kind: number, number: number, content: Buffer) => void;
 
 /** Finds the messages in the bytes that a socket reads. */
 export class MessageReader {

@@ -28,7 +28,7 @@ export interface PeerCertificates extends PeerTls {
   close(): void;
 }
 
-export interface PeerCertificatesOptions {
+interface PeerCertificatesOptions {
   readonly clock: Clock;
   /** Gets one line when renewed files cannot be used (the previous ones stay in use), and while the certificate expires. */
   readonly onWarning: (line: string) => void;

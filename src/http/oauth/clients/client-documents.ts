@@ -51,7 +51,7 @@ interface Kept {
   readonly atMs: number;
 }
 
-export interface ClientDocumentsOptions {
+interface ClientDocumentsOptions {
   readonly clock: Clock;
   readonly store: Pick<OAuthStore, 'find' | 'save' | 'count' | 'oldest' | 'delete'>;
   readonly fetch: Pick<GuardedFetch, 'get'>;

@@ -39,7 +39,7 @@ const MAX_LISTED = 1_000;
 /** The longest time until this node knows that another node has removed a client. */
 const KNOWN_MS = 10_000;
 
-export interface ClientsOptions {
+interface ClientsOptions {
   readonly clock: Clock;
   readonly store: OAuthStore;
   readonly documents: Pick<ClientDocuments, 'find'>;

@@ -10,12 +10,12 @@ import { OutsidePlaces } from '../../../net/outside/places.ts';
 import { askOutside, OutsideFailure, OutsideSilence } from '../../../net/outside/request.ts';
 import { OutsideHandshakes } from '../../../net/tls/outside-handshakes.ts';
 
-export interface FetchBounds {
+interface FetchBounds {
   readonly mostBytes: number;
   readonly timeoutMs: number;
 }
 
-export interface Fetched {
+interface Fetched {
   readonly status: number;
   readonly body: Buffer;
 }
@@ -34,7 +34,7 @@ export class FetchFailure extends Error {
 const PER_MINUTE = 10;
 const MAX_COUNTED = 10_000;
 
-export interface GuardedFetchOptions {
+interface GuardedFetchOptions {
   readonly clock: Clock;
   /** Networks that are reached although they are not public, in CIDR form. */
   readonly openNetworks: readonly string[];

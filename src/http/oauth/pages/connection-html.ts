@@ -4,7 +4,7 @@
 import type { AccountConnection } from '../../../domain/instances/account-connection.ts';
 import { html, type Page, page } from './page.ts';
 
-export interface ConnectContent {
+interface ConnectContent {
   readonly action: string;
   readonly formToken: string;
   readonly template: string;
@@ -59,7 +59,7 @@ export function connectedPage(): Page {
   );
 }
 
-export interface ListContent {
+interface ListContent {
   readonly formToken: string;
   readonly username: string;
   readonly connections: readonly (AccountConnection & { readonly templates: readonly string[] })[];

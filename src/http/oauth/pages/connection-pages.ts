@@ -34,7 +34,7 @@ export interface BackendAccounts {
   templatesAt(resource: string): readonly string[];
 }
 
-export interface ConnectionPagesOptions {
+interface ConnectionPagesOptions {
   readonly accounts: BackendAccounts;
   readonly signIns: SignIns;
   readonly auth: Pick<Auth, 'audit' | 'roles'>;

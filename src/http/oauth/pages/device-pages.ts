@@ -52,7 +52,7 @@ function keyOfUserCode(userCode: string): string {
   return oauthKey('device', `user code ${userCode}`);
 }
 
-export interface DevicePagesOptions {
+interface DevicePagesOptions {
   readonly clock: Clock;
   readonly store: OAuthStore;
   readonly signIns: SignIns;

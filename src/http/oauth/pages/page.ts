@@ -178,7 +178,7 @@ ${takesPasswords ? html`${form}${choices}` : html`${choices}${otherWays()}`}`,
   );
 }
 
-export interface ConsentContent {
+interface ConsentContent {
   readonly action: string;
   readonly formToken: string;
   readonly userId: string;

@@ -22,7 +22,7 @@ export interface LoginContext {
   readonly purpose: Purpose;
 }
 
-export interface LoginFormOptions {
+interface LoginFormOptions {
   readonly signIns: SignIns;
   readonly auth: Pick<Auth, 'checkPassword'>;
   readonly trail: SignInTrail;

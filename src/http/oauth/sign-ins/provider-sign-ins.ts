@@ -50,7 +50,7 @@ export interface Continuation {
   ): Promise<{ readonly path: string; readonly headers: readonly string[] }>;
 }
 
-export interface ProviderSignInsOptions {
+interface ProviderSignInsOptions {
   readonly clock: Clock;
   readonly store: OAuthStore;
   readonly providers: readonly IdentityProvider[];

@@ -40,7 +40,7 @@ const SIGN_IN_SECONDS = 12 * 3_600;
 const COOKIE_PATHS = ['/oauth', '/connections'];
 const SIGN_IN_ID = /^[\w-]{43}$/;
 
-export interface SignInsOptions {
+interface SignInsOptions {
   readonly clock: Clock;
   readonly store: Pick<OAuthStore, 'find' | 'save' | 'delete'>;
   readonly accounts: Pick<AccountStore, 'findUsers'>;

@@ -7,7 +7,7 @@ import type { ServerMessage } from '../../../domain/mcp/client.ts';
 import type { McpSession } from '../../../domain/sessions/mcp-session.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 
-export interface SessionPartsDeps {
+interface SessionPartsDeps {
   readonly scheduler: TaskScheduler;
   readonly openSession: (template: string) => Promise<McpSession>;
   /** A part was opened, and its messages follow. */

@@ -43,7 +43,7 @@ export class CallCounts implements CallLimiter {
   }
 }
 
-export interface LimitedCall {
+interface LimitedCall {
   readonly view: string;
   /** The listed name. */
   readonly tool: string;

@@ -9,7 +9,7 @@ import type { ChosenItem } from './view-choices.ts';
 /** The most bare names of one list whose targets are remembered. Further targets are made again each time. */
 const MAX_NAMES = 10_000;
 
-export interface NameRule {
+interface NameRule {
   readonly names: ViewNames;
   readonly length: number;
   /** The targets by bare name. */

@@ -29,7 +29,7 @@ export interface Waiting {
   readonly hasApproved: boolean;
 }
 
-export interface Surveys {
+interface Surveys {
   readonly tools: Survey;
   readonly prompts: Survey;
   readonly resources: Pick<Survey, 'gathered'>;
