@@ -22,6 +22,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { CallCounter } from './call-counter.ts';
 import { DedicatedConversations } from './dedicated-conversations.ts';
 import { type InstanceContext, instanceSetup, probeInput } from './instance-setup.ts';
+import type { TransportInput } from './transport-actor.ts';
 
 /** Restarts in a row for which calls wait: those after back-offs of up to 2 s. Source: ADR 113. */
 const EXPECTED_RESTARTS = 3;
@@ -77,7 +78,7 @@ export const instanceMachine = instanceSetup.createMachine({
       states: {
         connected: {
           initial: 'connecting',
-          invoke: { id: 'transport', src: 'transport', input: ({ context }) => context },
+          invoke: { id: 'transport', src: 'transport', input: ({ context }): TransportInput => context },
           on: {
             'transport.lost': { target: '.closing', actions: 'recordEnd' },
             'transport.closed': { target: 'waiting', actions: 'recordEnd' },

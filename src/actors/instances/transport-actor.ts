@@ -19,7 +19,8 @@ import type { ToolCache } from './tool-cache.ts';
 /** Longest silence after the handshake of the modern era before the legacy one is tried, once. */
 const SILENT_ERA_MS = 5_000;
 
-interface TransportInput extends OpenedTransportDeps {
+/** What the transport of an instance needs of its context. */
+export interface TransportInput extends OpenedTransportDeps {
   readonly open: Open;
   readonly dedicated: Pick<DedicatedConversations, 'remainingConversations'>;
   readonly policy: Pick<TemplatePolicy, 'startTimeoutMs'>;
