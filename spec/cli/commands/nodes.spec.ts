@@ -64,6 +64,16 @@ test('drain waits with --wait until the calls of the node have ended', async () 
   assert.is(asked, 1);
 });
 
+test('drain that waits says when the node has ended, or has started again', async () => {
+  const node = { id: 'b', life: 'x', in_flight: 2 };
+  const url = await serve((request, answer) => {
+    const nodes = [{ id: 'b', life: 'y', in_flight: 1 }];
+    answer.end(JSON.stringify(request.method === 'POST' ? node : { nodes }));
+  });
+  const text = await printed(runCommand(['node', 'drain', 'b', '--wait', '5', '--url', url]));
+  assert.is(text, 'the node b has ended, and so have its calls');
+});
+
 test('drain names an unknown node, and needs gateway:write', async () => {
   assert.match(await complaint(gateway.run('node drain b')), 'No node "b" is known.');
   const env = { STAGEDOOR_API_KEY: await gateway.newKey('gateway:read') };

@@ -26,7 +26,10 @@ export const nodeList: Command = {
 const DRAINED: AwaitedState = {
   until: 'its calls have ended',
   isReached: ({ in_flight: calls }) => calls === 0,
-  textOf: ([id]) => `the node ${id} is drained: its calls have ended`,
+  textOf: ([id], { id: listed }) =>
+    listed === undefined
+      ? `the node ${id} has ended, and so have its calls`
+      : `the node ${id} is drained: its calls have ended`,
   failureOf: ([id], { in_flight: calls }, seconds) =>
     `the node ${id} has calls in flight after ${seconds} s: ${calls}; it stays drained`,
 };
@@ -68,7 +71,7 @@ async function changed(gateway: Remote, id: string, action: 'drain' | 'resume'):
   );
 }
 
-/** The record of the same start of a node. One that is no longer listed has ended, and so have its calls. */
+/** The record of the same start of a node; without an id when it is no longer listed: it has ended, and so have its calls. */
 function lifeIn(answer: unknown, { life }: Fields): Fields {
   return objectsOf(fields(answer).nodes).find((node) => node.life === life) ?? { life, in_flight: 0 };
 }
