@@ -164,6 +164,19 @@ vaults(
 );
 
 vaults(
+  'revokes the tokens of an account that cannot be stored',
+  withBackend(async ({ backend, target, store, node }) => {
+    const full = { ...store.oauth, save: async () => Promise.reject(new Error('the disk is full')) };
+    const query = await browse(await node().begin(target, { owner: 'user-1', binding: BINDING }));
+    const failed = await node({ store: full })
+      .finish(query, BINDING)
+      .catch((thrown: unknown) => thrown);
+    assert.match(String(failed), 'the disk is full');
+    await until(() => backend.revocations === 1, 'its token is revoked');
+  }),
+);
+
+vaults(
   'refuses the answer of another issuer, and says that the user has denied',
   withBackend(async ({ backend, target, node }) => {
     const vault = node();

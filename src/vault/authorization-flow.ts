@@ -203,12 +203,14 @@ export class AuthorizationFlow {
       // The secret of a client that an admin gave is read from the instance, where it may change.
       ...(target.auth.clientId === undefined ? definedFields({ clientSecret: own.secret }) : {}),
     };
-    // The user may have been deleted meanwhile.
-    if (!(await hasRight())) {
+    try {
+      // The user may have been deleted meanwhile.
+      if (!(await hasRight())) throw new RightLost();
+      await connections.save(accountConnectionKey(owner, backend), value);
+    } catch (thrown) {
       this.#options.onUnused(value);
-      throw new RightLost();
+      throw thrown;
     }
-    await connections.save(accountConnectionKey(owner, backend), value);
     return { target, owner, returnTo };
   }
 
