@@ -84,7 +84,7 @@ export class Vault {
       isPublic: () => address.isPublic,
     });
     this.#connections = new AccountConnections({ store, clock, warn });
-    const onUnused = (value: StoredAccountConnection) => this.#revoke(value);
+    const onUnused = (value: StoredAccountConnection) => void this.#revoke(value);
     const parts = { connections: this.#connections, clients: this.#clients, requests, onUnused };
     this.#refreshes = new Refreshes({
       ...options,
@@ -209,14 +209,24 @@ export class Vault {
     if (read === undefined) return true; // a damaged row
     const { owner: rowOwner, issuer, resource } = read.value;
     this.#options.changes$.next({ type: 'disconnected', owner: rowOwner, issuer, resource });
-    this.#revoke(read.value);
+    void this.#revoke(read.value);
     return true;
   }
 
-  #revoke(value: StoredAccountConnection): void {
-    this.#askToRevoke(value).catch(() => {
-      // The tokens are deleted here; at their server they end by themselves.
-    });
+  /** Runs `deletion`, which deletes the rows of this owner, and then revokes the tokens that they had, one after the other. */
+  async revokeAfter(owner: string, deletion: () => Promise<void>): Promise<void> {
+    const reads = await this.#connections.list(owner);
+    await deletion();
+    let revoked: Promise<unknown> = Promise.resolve();
+    for (const { key, value } of reads) {
+      this.#refreshes.forget(key);
+      revoked = revoked.then(() => this.#revoke(value));
+    }
+  }
+
+  /** Never rejects: the tokens are deleted here; where they are not revoked, they end by themselves. */
+  async #revoke(value: StoredAccountConnection): Promise<void> {
+    await this.#askToRevoke(value).catch(() => undefined);
   }
 
   async #askToRevoke(value: StoredAccountConnection): Promise<void> {

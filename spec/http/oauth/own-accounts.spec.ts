@@ -14,7 +14,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import * as assert from 'uvu/assert';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
-import { eventually } from '../../helpers/eventually.ts';
+import { becomes, eventually } from '../../helpers/eventually.ts';
 import type { Credentials } from '../../helpers/http/accounts.ts';
 import { appFor } from '../../helpers/http/app.ts';
 import {
@@ -259,6 +259,31 @@ test('two users never get the account of each other, in calls and lists, with al
   for (const used of tokens.values()) assert.is(used.size, 1);
   // No token of a client of the gateway reached the server.
   for (const { token } of backend.seen) assert.not.ok(users.some((user) => user.token === token));
+});
+
+async function listed(path: string): Promise<{ id: string; username: string }[]> {
+  return JSON.parse(await (await fetch(app.url + path, { headers: { ...app.admin } })).text());
+}
+
+test('the accounts of a user who is deleted are revoked at their server', async () => {
+  for (const username of ['ada', 'bob']) {
+    const headers = { authorization: `Bearer ${await tokenOf(username)}` };
+    const asked = await app.ask('POST', '/mcp/notes/tools/call', { headers, body: WHOAMI });
+    await connect(String(asked.body.connect_url), username);
+  }
+  const users = await listed('/auth/users');
+  const remove = (username: string) => {
+    const { id = '' } = users.find((user) => user.username === username) ?? {};
+    return app.as(app.admin, 'DELETE', `/auth/users/${id}`);
+  };
+  assert.is((await remove('admin')).outcome, '400 LAST_ADMIN');
+  assert.is((await remove('bob')).status, 204);
+  await becomes(() => backend.revocations, 1);
+  const left = await listed('/gateway/connections');
+  assert.equal(
+    left.map(({ username }) => username),
+    ['ada'],
+  );
 });
 
 test('a client of another template cannot use the account of its user by registering the server there', async () => {

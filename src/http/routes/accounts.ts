@@ -297,13 +297,16 @@ export const userRoutes: readonly HttpRoute[] = [
     },
   }),
   defineRoute('DELETE', '/auth/users/:user_id', {
-    summary: 'Delete a user and the API keys of that user',
+    summary: 'Delete a user with the API keys and connected accounts of that user, whose tokens are revoked',
     scope: 'admin',
     request: { params: UserParams },
     answers: { 204: { description: 'Deleted with its API keys; its tokens are no longer valid' } },
     errors: ['LAST_ADMIN'],
-    handler: async ({ params }, { auth }) => {
-      await auth.accounts.deleteUser(params.user_id);
+    handler: async ({ params }, { auth, backendAccounts }) => {
+      const { user_id: id } = params;
+      const vault = await backendAccounts?.open();
+      const deletion = () => auth.accounts.deleteUser(id);
+      await (vault === undefined ? deletion() : vault.revokeAfter(id, deletion));
       return noContent();
     },
   }),
