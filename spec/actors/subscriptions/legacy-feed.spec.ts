@@ -172,6 +172,21 @@ test('reports a refusal to all clients, and does not unsubscribe', async () => {
   assert.equal(asked(), ['subscribe x:1']);
 });
 
+test('asks again for a client that comes after a refusal, also while the refused one listens', async () => {
+  const updates: unknown[] = [];
+  shared.messages(new Set(['x:1'])).subscribe(({ params }) => updates.push(params.uri));
+  await settled();
+  legacy.last.refuse(-32002); // the resource is made later
+  await settled();
+  const late = shared.subscribe('x:1');
+  await settled();
+  assert.equal(asked(), ['subscribe x:1', 'subscribe x:1']);
+  legacy.last.result();
+  assert.equal(await kinds(late.answer, shared.subscribe('x:1').answer), ['result', 'result']);
+  await settled();
+  assert.equal(updates, ['x:1'], 'the first one may have missed updates');
+});
+
 test('repeats a failed request after 5 s, while a client wants the resource', async () => {
   const part = shared.subscribe('x:1');
   await settled();

@@ -63,7 +63,7 @@ class ResourceEntry {
   /** The same answer while it is outstanding: the backend has to be asked. */
   awaited: PromiseWithResolvers<FinalEvent> | undefined;
   atBackend: AtBackend = 'absent';
-  /** True after a failed request, or without room for one, until the backend agrees: updates may have been missed. */
+  /** True after a failed or refused request, or without room for one, until the backend agrees: updates may have been missed. */
   mayHaveMissed = false;
 
   constructor(uri: string, key: string, callerId: string | undefined) {
@@ -298,7 +298,8 @@ export class ResourceSubscriptions {
     resolve(event);
     const hasAgreed = event.kind === 'result';
     if (entry.mayHaveMissed && hasAgreed) this.#missed(entry.uri);
-    entry.mayHaveMissed = false;
+    entry.mayHaveMissed = !hasAgreed;
+    if (!hasAgreed) entry.answer = undefined; // for a later client the backend may have the resource
     return hasAgreed ? 'subscribed' : 'absent';
   }
 

@@ -176,11 +176,12 @@ class Subscriptions {
     const key = this.#end(request);
     const subscription = feed.subscribe(uriOf(request), request.callerId);
     this.#subscriptions.set(key, subscription);
-    // The other node tries again by itself: a refused one must not take a place later.
-    subscription.answer.catch(() => {
+    // The other node tries again by itself, and does not end what was refused: that takes no place.
+    const refused = (): void => {
       subscription.release();
       if (this.#subscriptions.get(key) === subscription) this.#subscriptions.delete(key);
-    });
+    };
+    subscription.answer.then(({ kind }) => kind === 'error' && refused(), refused);
     return subscription.answer;
   }
 

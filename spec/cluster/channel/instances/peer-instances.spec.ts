@@ -41,12 +41,14 @@ let gateway: Gateway;
 let held: HeldTool;
 /** Requests about resources that the backend got. */
 let resources: string[];
+let hasResources: boolean;
 let a: PeerNode;
 let b: PeerNode;
 test.before.each(async () => {
   held = new HeldTool();
   gateway = await createGateway();
   resources = [];
+  hasResources = true;
   const tools = serving({
     held: held.body,
     echo: (args) => text(JSON.stringify(args)),
@@ -59,6 +61,7 @@ test.before.each(async () => {
   const handler: typeof tools = (request, context) => {
     if (!request.method.startsWith('resources/')) return tools(request, context);
     resources.push(request.method);
+    if (!hasResources) throw { code: -32002, message: 'Resource not found' };
     return {};
   };
   await gateway.register('demo', { id: 'one', handler }, { waitMs: 5_000 });
@@ -306,6 +309,21 @@ test('subscriptions of several nodes in the shared conversation end at the backe
   assert.equal(resources, ['resources/subscribe']);
   await second.close();
   await becomes(() => resources, ['resources/subscribe', 'resources/unsubscribe']);
+  await first.close();
+});
+
+test('a subscription that the backend refuses is not kept, and is asked for again', async () => {
+  const [first, second] = [await open(), await open()];
+  const subscribe = async (transport: Transport) => {
+    const request = { method: 'resources/subscribe', params: { uri: 'test://one' }, callerId: 'user:ada' };
+    return (await lastValueFrom(transport.exchange(request))).kind;
+  };
+  hasResources = false;
+  assert.is(await subscribe(first), 'error');
+  hasResources = true;
+  assert.is(await subscribe(second), 'result');
+  await second.close();
+  await becomes(() => resources.slice(1), ['resources/subscribe', 'resources/unsubscribe']);
   await first.close();
 });
 
