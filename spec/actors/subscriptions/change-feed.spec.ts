@@ -148,6 +148,28 @@ test('reopens a conversation that ended, or could not be opened', async () => {
   assert.equal([instance.conversations.length, client.received.length], [2, 1]);
 });
 
+test('reopens ever more rarely a conversation that ends soon each time, until one lasts', async () => {
+  const instance = await add('a', HTTP, UPDATES);
+  const client = new Client({ uris: ['x:1'] });
+  await settled();
+  const endsAt: number[] = [];
+  for (let passedMs = 0; passedMs < 60_000; passedMs += 500) {
+    const last = instance.conversations.at(-1);
+    if (last?.isClosed === false) {
+      last.disconnect();
+      endsAt.push(passedMs);
+    }
+    await pass(500);
+  }
+  assert.ok(endsAt.length < 10, `${endsAt}`);
+  for (let waits = 0; waits < 2; waits += 1) await pass(30_000); // the last one lasts
+  const opened = instance.conversations.length;
+  instance.conversations.at(-1)?.disconnect();
+  await pass(500);
+  assert.is(instance.conversations.length, opened + 1);
+  client.leave();
+});
+
 test('has one subscription at a modern instance for all clients', async () => {
   const instance = await add('a', HTTP, { ...MODERN, ...UPDATES });
   const clients = [new Client({ uris: ['x:1'] }), new Client({ uris: ['x:1'], owner: 'bob' })];

@@ -138,7 +138,7 @@ test('a conversation over HTTP that ended, or could not be opened, leads to an u
   assert.equal(updated(messages.splice(0)), URIS);
   await pass(1_000);
   harness.conversations('a').at(-1)?.disconnect();
-  await pass(500);
+  await pass(1_000);
   assert.equal(updated(messages), URIS);
 });
 

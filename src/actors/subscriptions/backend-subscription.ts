@@ -19,7 +19,7 @@ import { backOffMs } from '../back-off.ts';
 const ACKNOWLEDGED_MS = 5_000;
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 /** A subscription that was open for this long resets the back-off, in ms. */
-const BACK_OFF_FORGIVEN_MS = 30_000;
+export const BACK_OFF_FORGIVEN_MS = 30_000;
 
 class Listening extends Subscription {
   readonly uris: ReadonlySet<string>;

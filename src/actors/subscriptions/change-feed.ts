@@ -45,6 +45,7 @@ import { backOffMs } from '../back-off.ts';
 import type { StatelessConversations } from '../calls/stateless/stateless-conversations.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import { BACK_OFF_FORGIVEN_MS } from './backend-subscription.ts';
 import { ByTemplate } from './by-template.ts';
 import { type Feed, NO_URIS } from './feed.ts';
 
@@ -172,7 +173,7 @@ export class ChangeFeed {
 
   /**
    * Emits updates from a dedicated conversation. When it ends before the transport of the instance, it is opened
-   * again with a back-off.
+   * again with a back-off, which starts again after one that lasted.
    */
   #updatesForStateless(
     ref: InstanceRef,
@@ -184,12 +185,14 @@ export class ChangeFeed {
     let tries = 0;
     return defer(() => {
       const { conversation, end } = statelessConversations.use(ref, client);
+      let openedAtMs = Number.POSITIVE_INFINITY;
       return from(conversation.requiredOpening).pipe(
         switchMap(() => {
-          tries = 0;
+          openedAtMs = clock.now();
           return updatesOf(conversation.feed, client, isAgain);
         }),
         finalize(() => {
+          if (clock.now() - openedAtMs >= BACK_OFF_FORGIVEN_MS) tries = 0;
           isAgain = true;
           end();
         }),
