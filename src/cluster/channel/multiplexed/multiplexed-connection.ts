@@ -15,16 +15,17 @@ import {
   MessageWriter,
   MULTIPLEXED_PROTOCOL,
   PART_BYTES,
+  REQUEST_HEAD_BYTES,
+  REQUEST_PATHS,
   TOKEN_SLOTS,
 } from './multiplexed-wire.ts';
 
 /** The answer to the upgrade. */
 const MAX_HEAD_BYTES = 4 * 1024;
 const HEAD_END = '\r\n\r\n';
-/** Besides its body: the slot of its token, its path, and the id of the request, which has at most 255 characters. */
-const REQUEST_HEAD_BYTES = 4;
+/** The most characters of a request's id, since one byte of the head has their number. */
 const MAX_ID = 255;
-const PATHS: readonly string[] = [INSTANCE_PATHS.exchange, INSTANCE_PATHS.notification, INSTANCE_PATHS.reply];
+const PATHS: readonly string[] = REQUEST_PATHS;
 
 interface Pending {
   readonly exchange: PeerExchange;

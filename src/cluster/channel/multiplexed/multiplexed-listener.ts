@@ -5,13 +5,15 @@ import type { Duplex } from 'node:stream';
 import type { Principal } from '../../../domain/accounts/account.ts';
 import { CallMap } from '../../../domain/memory/call-map.ts';
 import type { ForwardedCaller } from '../../../domain/nodes/forwarding.ts';
-import { INSTANCE_PATHS, type RefusalReason } from '../peer-protocol.ts';
+import type { RefusalReason } from '../peer-protocol.ts';
 import {
   MAX_MULTIPLEXED,
   MESSAGE,
   MessageReader,
   MessageWriter,
   MULTIPLEXED_PROTOCOL,
+  REQUEST_HEAD_BYTES,
+  REQUEST_PATHS,
   TOKEN_SLOTS,
 } from './multiplexed-wire.ts';
 
@@ -28,7 +30,7 @@ export interface ExchangeAnswer {
   onOver(listener: () => void): void;
 }
 
-/** Serves a request at one of INSTANCE_PATHS that is not a conversation. */
+/** Serves a request at one of REQUEST_PATHS. */
 export type ServeExchange = (
   path: string,
   body: Buffer,
@@ -47,8 +49,6 @@ export interface MultiplexedListenerOptions {
   ) => void;
 }
 
-const PATHS = [INSTANCE_PATHS.exchange, INSTANCE_PATHS.notification, INSTANCE_PATHS.reply] as const;
-const REQUEST_HEAD_BYTES = 4;
 /** A connection without a sign of life for this time is probed by the system. */
 const KEEP_ALIVE_DELAY_MS = 10_000;
 
@@ -117,7 +117,7 @@ export class MultiplexedListener {
 
   #request(number: number, content: Buffer): void {
     const token = this.#tokens[content.readUInt16BE(0)] ?? '';
-    const path = PATHS[content.readUInt8(2)];
+    const path = REQUEST_PATHS[content.readUInt8(2)];
     const bodyAt = REQUEST_HEAD_BYTES + content.readUInt8(3);
     const requestId = content.toString('latin1', REQUEST_HEAD_BYTES, bodyAt);
     if (path === undefined || this.#answers.has(number) || this.#answers.size >= MAX_MULTIPLEXED)

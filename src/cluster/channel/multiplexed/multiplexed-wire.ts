@@ -4,6 +4,7 @@
 // others. Source: ADR 149.
 
 import type { Socket } from 'node:net';
+import { INSTANCE_PATHS } from '../peer-protocol.ts';
 
 /** Named in the header `Upgrade`. Another form of the messages gets another name. */
 export const MULTIPLEXED_PROTOCOL = 'stagedoor-exchanges-1';
@@ -29,6 +30,18 @@ export const MESSAGE = {
   leaving: 8,
   pong: 10,
 } as const;
+
+/** The paths of requests; a request names its path by the index. */
+export const REQUEST_PATHS = [
+  INSTANCE_PATHS.exchange,
+  INSTANCE_PATHS.notification,
+  INSTANCE_PATHS.reply,
+] as const;
+/**
+ * The head of a request: two bytes for the slot of its token, one for its path, one for the length of its id. The id and the body
+ * follow.
+ */
+export const REQUEST_HEAD_BYTES = 4;
 
 /**
  * Content of a message, at most. Larger requests, and those with larger tokens, get a connection of their own,
