@@ -10,6 +10,7 @@ import {
   type Principal,
   type SignedInBy,
   type User,
+  userPrincipalId,
 } from '../domain/accounts/account.ts';
 import type { GatewayAddress } from '../domain/accounts/resource.ts';
 import { userNotFound } from '../domain/errors/account-errors.ts';
@@ -182,7 +183,7 @@ export function composeAuth(options: AuthOptions, shared?: SharedCounter): Auth 
     clock,
     oauth,
     issuers: options.issuers,
-    onEnded: (userId) => authenticator.invalidate(`user:${userId}`),
+    onEnded: (userId) => authenticator.invalidate(userPrincipalId(userId)),
   });
   const accounts = new Accounts({
     store: store.accounts,

@@ -1,7 +1,7 @@
 // Finds the principal of a request, and keeps verified credentials.
 
 import { hash } from 'node:crypto';
-import type { Principal } from '../domain/accounts/account.ts';
+import { type Principal, userIdsOf } from '../domain/accounts/account.ts';
 import { authenticationRequired, invalidCredentials, tokenExpired } from '../domain/errors/account-errors.ts';
 import { asGatewayError, GatewayError, hasCode } from '../domain/errors/errors.ts';
 import { databaseUnavailable } from '../domain/errors/gateway-errors.ts';
@@ -100,8 +100,9 @@ export class Authenticator {
   invalidate(principalId: string): void {
     this.#discardQueries();
     this.#ownEpoch += 1;
+    const [userId] = userIdsOf([principalId]);
     for (const [digest, { principal }] of this.#cache.entries.entries())
-      if (principal.id === principalId || `user:${principal.userId}` === principalId)
+      if (principal.id === principalId || (userId !== undefined && principal.userId === userId))
         this.#cache.entries.delete(digest);
   }
 

@@ -10,6 +10,7 @@ import {
   countedIdOf,
   type DefinedRoles,
   grantPrincipalId,
+  keyPrincipalId,
   type Principal,
   type ResourcePath,
   roleRights,
@@ -17,6 +18,7 @@ import {
   type Scope,
   scopesOfUser,
   type User,
+  userPrincipalId,
 } from '../domain/accounts/account.ts';
 import type { Grant } from '../domain/accounts/grant.ts';
 import { commonRights, isRestricted, type Rights, type RightsLists } from '../domain/accounts/rights.ts';
@@ -33,7 +35,7 @@ export interface KnownRoles {
 export function userPrincipal(user: User, { userHourlyLimit, roles }: HourlyLimits): Principal {
   const role = roleRights(user.role, roles);
   return principal(
-    { id: `user:${user.id}`, kind: 'user', name: user.username, userId: user.id },
+    { id: userPrincipalId(user.id), kind: 'user', name: user.username, userId: user.id },
     new Set(scopesOfUser(user, roles)),
     commonRights(user, role),
     userHourlyLimit,
@@ -51,7 +53,7 @@ export function keyPrincipal(
 ): Principal {
   return principal(
     {
-      id: `key:${key.id}`,
+      id: keyPrincipalId(key.id),
       kind: 'api-key',
       name: key.name,
       ...(owner === undefined ? {} : { userId: owner.id }),
@@ -74,7 +76,7 @@ export function accessPrincipal(
 ): Principal {
   const client = {
     name: grant.clientName,
-    countedId: `user:${user.id}`,
+    countedId: userPrincipalId(user.id),
     audience,
     obtainable: effectiveScopes([...CLIENT_SCOPES, ...grant.scopes], user, roles),
   };

@@ -3,12 +3,20 @@
 
 import type { Logger } from 'pino';
 import { Subject } from 'rxjs';
-import { grantIdIn, grantPrincipalId, isOfIssuer } from '../domain/accounts/account.ts';
+import {
+  grantIdIn,
+  grantPrincipalId,
+  isOfIssuer,
+  isStoredPrincipal,
+  keyIdsOf,
+  keyPrincipalId,
+  userIdsOf,
+  userPrincipalId,
+} from '../domain/accounts/account.ts';
 import { hasCode } from '../domain/errors/errors.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { AccountStore } from '../persistence/store.ts';
-import { idsBehind } from './accounts/accounts.ts';
 import type { Identity } from './credential-verifier.ts';
 import { type Grants, usersOf } from './oauth/grants.ts';
 import { type AccountStatus, isActive, statusOf } from './principals.ts';
@@ -16,8 +24,6 @@ import { type AccountStatus, isActive, statusOf } from './principals.ts';
 /** Interval of the checks: the longest time until an expiry, or an unreported change, takes effect. */
 const CHECK_MS = 2_000;
 const MAX_STATUSES = 10_000;
-const USER = 'user:';
-const KEY = 'key:';
 
 interface SessionRevalidatorOptions {
   readonly accounts: Pick<AccountStore, 'findUsers' | 'findApiKeys'>;
@@ -67,8 +73,9 @@ export class SessionRevalidator {
   /** An account was changed on this node: revokes its principal, and the tracked keys of a user. */
   changed(principalId: string): void {
     const concerned = new Set([principalId]);
+    const [changedUser] = userIdsOf([principalId]);
     for (const [id, { userId }] of this.#statuses.entries())
-      if (`${USER}${userId}` === principalId) concerned.add(id);
+      if (changedUser !== undefined && userId === changedUser) concerned.add(id);
     for (const id of concerned) this.#revoke(id);
   }
 
@@ -113,7 +120,7 @@ export class SessionRevalidator {
         endsAtMs = nowMs + 1;
       }
       if (endsAtMs <= nowMs) this.#revoke(id);
-      return endsAtMs > nowMs && (id.startsWith(USER) || id.startsWith(KEY) || grantIdIn(id) !== undefined);
+      return endsAtMs > nowMs && isStoredPrincipal(id);
     });
   }
 
@@ -130,17 +137,17 @@ export class SessionRevalidator {
 
   /** The statuses of the principals that may still authenticate. */
   async #statusesOf(ids: readonly string[]): Promise<ReadonlyMap<string, AccountStatus>> {
-    const { accounts, wall, grants: ended } = this.#options;
-    const grants = (await ended?.find(ids.flatMap((id) => grantIdIn(id) ?? []))) ?? [];
-    const keys = await accounts.findApiKeys(idsBehind(KEY, ids));
-    const named = [...idsBehind(USER, ids), ...keys.flatMap(({ ownerId }) => ownerId ?? [])];
+    const { accounts, wall } = this.#options;
+    const grants = (await this.#options.grants?.find(ids.flatMap((id) => grantIdIn(id) ?? []))) ?? [];
+    const keys = await accounts.findApiKeys(keyIdsOf(ids));
+    const named = [...userIdsOf(ids), ...keys.flatMap(({ ownerId }) => ownerId ?? [])];
     named.push(...usersOf(grants));
     const users = await accounts.findUsers([...new Set(named)]);
     const active = new Map(users.filter(isActive).map((user) => [user.id, user]));
-    const ofUsers = [...active.values()].map((user) => [`${USER}${user.id}`, statusOf(user)] as const);
+    const ofUsers = [...active.values()].map((user) => [userPrincipalId(user.id), statusOf(user)] as const);
     const ofKeys = keys
       .filter(({ ownerId }) => ownerId === undefined || active.has(ownerId))
-      .map((key) => [`${KEY}${key.id}`, statusOf(active.get(key.ownerId ?? ''), key)] as const)
+      .map((key) => [keyPrincipalId(key.id), statusOf(active.get(key.ownerId ?? ''), key)] as const)
       .filter(([, { endsAtMs }]) => endsAtMs > wall());
     const ofGrants = grants.flatMap((grant) => {
       const user = active.get(grant.userId);

@@ -9,11 +9,15 @@ import {
   type CreatedId,
   grantIdIn,
   grantPrincipalId,
+  keyIdsOf,
+  keyPrincipalId,
   nameWithClient,
   passwordIssue,
   type User,
   type UserChange,
+  userIdsOf,
   usernameKey,
+  userPrincipalId,
 } from '../../domain/accounts/account.ts';
 import { isRestricted, type RightsLists, tooLongLists } from '../../domain/accounts/rights.ts';
 import { apiKeyNotFound, keptAdmin, userNotFound } from '../../domain/errors/account-errors.ts';
@@ -139,7 +143,7 @@ export class Accounts {
     const isVoid = user.credentialsChangedAt !== before.credentialsChangedAt;
     const { templates, views, tools } = fields;
     const isNarrowed = [fields.scopes, templates, views, tools].some((list) => list !== undefined);
-    if (isVoid || isNarrowed) this.#options.onChange?.(`user:${id}`);
+    if (isVoid || isNarrowed) this.#options.onChange?.(userPrincipalId(id));
     if (passwordHash !== undefined) this.#adminChanged(before);
     return user;
   }
@@ -149,7 +153,7 @@ export class Accounts {
     const before = await this.user(id);
     this.#keepFirstAdmin(before);
     await this.#store.deleteUser(id);
-    this.#options.onChange?.(`user:${id}`);
+    this.#options.onChange?.(userPrincipalId(id));
     this.#adminChanged(before);
   }
 
@@ -157,10 +161,10 @@ export class Accounts {
   async names(principalIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const ids = new Set(principalIds.flatMap((id) => grantIdIn(id) ?? []));
     const grants = (await this.#options.grants?.find([...ids])) ?? [];
-    const named = idsBehind('user:', principalIds).concat(usersOf(grants));
+    const named = userIdsOf(principalIds).concat(usersOf(grants));
     const [users, keys] = await Promise.all([
       this.#store.findUsers([...new Set(named)]),
-      this.#store.findApiKeys(idsBehind('key:', principalIds)),
+      this.#store.findApiKeys(keyIdsOf(principalIds)),
     ]);
     const usernames = new Map(users.map(({ id, username }) => [id, username]));
     return new Map([
@@ -171,8 +175,8 @@ export class Accounts {
             nameWithClient(subject?.name ?? usernames.get(userId) ?? '', clientName),
           ] as const,
       ),
-      ...users.map(({ id, username }) => [`user:${id}`, username] as const),
-      ...keys.map(({ id, name }) => [`key:${id}`, name] as const),
+      ...users.map(({ id, username }) => [userPrincipalId(id), username] as const),
+      ...keys.map(({ id, name }) => [keyPrincipalId(id), name] as const),
     ]);
   }
 
@@ -215,7 +219,7 @@ export class Accounts {
   async changeApiKey(id: string, change: ApiKeyChange): Promise<ShownApiKey> {
     checkLists(change);
     const apiKey = await this.#store.changeApiKey(id, change);
-    this.#options.onChange?.(`key:${id}`);
+    this.#options.onChange?.(keyPrincipalId(id));
     if (apiKey === undefined) throw apiKeyNotFound(id);
     const [owner] = apiKey.ownerId === undefined ? [] : await this.#store.findUsers([apiKey.ownerId]);
     return apiKeyViewOf(apiKey, owner, this.#options.wall());
@@ -224,7 +228,7 @@ export class Accounts {
   /** API_KEY_NOT_FOUND. */
   async revokeApiKey(id: string): Promise<void> {
     const existed = await this.#store.deleteApiKey(id);
-    this.#options.onChange?.(`key:${id}`);
+    this.#options.onChange?.(keyPrincipalId(id));
     if (!existed) throw apiKeyNotFound(id);
   }
 
@@ -235,11 +239,6 @@ export class Accounts {
   #adminChanged(user: User): void {
     if (isFirstAdmin(user)) this.#options.onAdminPasswordChanged?.();
   }
-}
-
-/** The ids in principal ids of one kind, without duplicates. */
-export function idsBehind(kind: string, principalIds: readonly string[]): readonly string[] {
-  return [...new Set(principalIds.flatMap((id) => (id.startsWith(kind) ? id.slice(kind.length) : [])))];
 }
 
 /** A new user, from checked input. */

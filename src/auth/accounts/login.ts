@@ -3,7 +3,13 @@
 
 import type { Logger } from 'pino';
 import { Check } from 'typebox/schema';
-import { NO_PASSWORD, type SignedInBy, type User, usernameKey } from '../../domain/accounts/account.ts';
+import {
+  NO_PASSWORD,
+  type SignedInBy,
+  type User,
+  usernameKey,
+  userPrincipalId,
+} from '../../domain/accounts/account.ts';
 import { Username } from '../../domain/accounts/input-schemas.ts';
 import { invalidCredentials, passwordsOff } from '../../domain/errors/account-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
@@ -89,7 +95,7 @@ export class Logins {
     const { log, audit } = this.#options;
     log.warn({ address }, 'admin logged in with a password, while auth.passwords is false');
     const subject = `/auth/users/${user.id}: a password, while auth.passwords is false`;
-    const actor = { actor: `user:${user.id}`, actorName: user.username };
+    const actor = { actor: userPrincipalId(user.id), actorName: user.username };
     audit.record({ ...actor, action: 'POST /auth/login', subject, status: 200, address });
   }
 }

@@ -10,6 +10,7 @@ import {
   ROLE_SCOPES,
   scopesOfUser,
   type User,
+  userPrincipalId,
 } from '../../domain/accounts/account.ts';
 import {
   accountDisabled,
@@ -205,7 +206,7 @@ export class CompanyAccounts {
     for (const { grantId } of grants) if (grantId !== undefined) await store.end({ grantId });
     // There are further grants, without which their tokens are invalid.
     if (grants.length === MAX_OAUTH_ROWS) await store.end({ kind: 'grant', userId: user.id });
-    onChange(`user:${user.id}`);
+    onChange(userPrincipalId(user.id));
   }
 
   /** Asks the provider again in the background, unless this node did so within the last 15 min. Costs a look-up. */
@@ -315,7 +316,7 @@ export class CompanyAccounts {
     const sleptAt = new Date(clock.wall()).toISOString();
     // First: an account that only an admin could enable again is the lesser harm.
     await accounts.changeUser(user.id, { isActive: false, updatedAt: sleptAt });
-    onChange(`user:${user.id}`);
+    onChange(userPrincipalId(user.id));
     const { refreshToken: _, ...rest } = stored;
     await this.#keep({ ...rest, sleptAt }, user);
     warn(`the user ${user.username} is disabled until the next sign-in at ${stored.issuer}`);
@@ -343,7 +344,7 @@ export class CompanyAccounts {
     if (sleptAt === undefined || user.updatedAt !== sleptAt) throw accountDisabled(user.username);
     const updatedAt = new Date(clock.wall()).toISOString();
     const awake = await accounts.changeUser(user.id, { isActive: true, updatedAt });
-    onChange(`user:${user.id}`);
+    onChange(userPrincipalId(user.id));
     return awake;
   }
 
@@ -402,7 +403,7 @@ export class CompanyAccounts {
     if (isSame) return user;
     const updatedAt = new Date(clock.wall()).toISOString();
     const changed = await accounts.changeUser(user.id, { ...rights, email, updatedAt });
-    onChange(`user:${user.id}`);
+    onChange(userPrincipalId(user.id));
     return changed;
   }
 }

@@ -14,6 +14,7 @@ import {
   type Principal,
   type ResourcePath,
   type Scope,
+  userPrincipalId,
 } from '../../domain/accounts/account.ts';
 import type { Grant, IssuedSubject } from '../../domain/accounts/grant.ts';
 import type { GatewayAddress } from '../../domain/accounts/resource.ts';
@@ -199,7 +200,7 @@ export class Issuers implements ForeignTokens {
     const { scopes, account } = await company.vouched(setting, said);
     const user = async () => {
       const { id, username } = await account();
-      return { userId: id, actor: `user:${id}`, name: username };
+      return { userId: id, actor: userPrincipalId(id), name: username };
     };
     return { scopes, user };
   }

@@ -185,7 +185,38 @@ interface ClientOfUser {
   readonly obtainable: ReadonlySet<Scope>;
 }
 
+const USER = 'user:';
+const KEY = 'key:';
 const GRANT = 'grant:';
+
+/** The id of the principal of a user. */
+export function userPrincipalId(userId: string): string {
+  return `${USER}${userId}`;
+}
+
+/** The id of the principal of an API key. */
+export function keyPrincipalId(keyId: string): string {
+  return `${KEY}${keyId}`;
+}
+
+/** The ids of the users among these principals, without duplicates; an access token is not its user. */
+export function userIdsOf(principalIds: readonly string[]): readonly string[] {
+  return idsBehind(USER, principalIds);
+}
+
+/** The ids of the API keys among these principals, without duplicates. */
+export function keyIdsOf(principalIds: readonly string[]): readonly string[] {
+  return idsBehind(KEY, principalIds);
+}
+
+function idsBehind(kind: string, principalIds: readonly string[]): readonly string[] {
+  return [...new Set(principalIds.flatMap((id) => (id.startsWith(kind) ? id.slice(kind.length) : [])))];
+}
+
+/** True for a user, an API key and an access token: a stored row says whether it may still authenticate. */
+export function isStoredPrincipal(principalId: string): boolean {
+  return [USER, KEY, GRANT].some((kind) => principalId.startsWith(kind));
+}
 
 /** The id of the principal of an access token. It names the user, so that what is counted by user needs no look-up. */
 export function grantPrincipalId(grantId: string, userId: string): string {
@@ -218,7 +249,7 @@ export function isOfIssuer(principalId: string): boolean {
 export function countedIdOf(principalId: string): string {
   if (!principalId.startsWith(GRANT)) return principalId;
   const user = principalId.slice(principalId.lastIndexOf('@') + 1);
-  return user.startsWith(ISSUER) ? user : `user:${user}`;
+  return user.startsWith(ISSUER) ? user : userPrincipalId(user);
 }
 
 /** True for principals whose limits and shares count together. */
@@ -239,8 +270,6 @@ export function userIdIn(principalId: string): string | undefined {
   const countedId = countedIdOf(principalId);
   return countedId.startsWith(USER) ? countedId.slice(USER.length) : undefined;
 }
-
-const USER = 'user:';
 
 /** The name of a principal for people and the audit log: with its client, if it has one. */
 export function nameOf({ name, client }: Pick<Principal, 'name' | 'client'>): string {

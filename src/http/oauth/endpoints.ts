@@ -5,6 +5,7 @@ import type { Provider } from 'oidc-provider';
 import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import type { AccessTokens, SignedClaims } from '../../auth/oauth/access-tokens.ts';
 import { CALLBACK } from '../../config/provider-settings.ts';
+import { userPrincipalId } from '../../domain/accounts/account.ts';
 import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -168,7 +169,7 @@ export class Endpoints {
     const [key, most] =
       signedIn === undefined
         ? [networkOf(address), this.#options.perMinute]
-        : [`user:${signedIn.user.id}`, KNOWN_PER_MINUTE];
+        : [userPrincipalId(signedIn.user.id), KNOWN_PER_MINUTE];
     if (this.#authorizing.add(key, this.#options.clock.now()).count > most)
       return sendPage(response, tooManyPage(), ['Retry-After', '60']);
     const [, query = ''] = (request.url ?? '').split('?', 2);

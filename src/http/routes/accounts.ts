@@ -2,7 +2,13 @@
 
 import Type, { type Static } from 'typebox';
 import type { HashCaller } from '../../auth/accounts/passwords.ts';
-import { type CreatedId, type Principal, SCOPES, type User } from '../../domain/accounts/account.ts';
+import {
+  type CreatedId,
+  type Principal,
+  SCOPES,
+  type User,
+  userPrincipalId,
+} from '../../domain/accounts/account.ts';
 import { Email, KeyPermissions, RoleName, Username } from '../../domain/accounts/input-schemas.ts';
 import { notLinked, unknownProvider } from '../../domain/errors/account-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -121,7 +127,7 @@ export const accountRoutes: readonly HttpRoute[] = [
           headers: isConsole
             ? [...NOT_STORED, ...sessionCookie(accessToken, expiresInSeconds, isSecure), ...signedIn]
             : NOT_STORED,
-          trail: { actor: { id: `user:${user.id}`, name: user.username } },
+          trail: { actor: { id: userPrincipalId(user.id), name: user.username } },
         },
       );
     },

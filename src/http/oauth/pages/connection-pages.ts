@@ -3,7 +3,7 @@
 import type { Logger } from 'pino';
 import type { Auth } from '../../../auth/auth.ts';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
-import { roleRights } from '../../../domain/accounts/account.ts';
+import { roleRights, userPrincipalId } from '../../../domain/accounts/account.ts';
 import { commonRights, mayUse } from '../../../domain/accounts/rights.ts';
 import { hasCode } from '../../../domain/errors/errors.ts';
 import { SHARED } from '../../../domain/instances/account-connection.ts';
@@ -253,7 +253,7 @@ export class ConnectionPages {
     status: number,
   ): void {
     this.#options.auth.audit.record({
-      actor: `user:${user.id}`,
+      actor: userPrincipalId(user.id),
       actorName: user.username,
       action,
       subject,

@@ -3,7 +3,7 @@
 
 import type { AdapterPayload } from 'oidc-provider';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
-import type { DefinedRoles } from '../../../domain/accounts/account.ts';
+import { type DefinedRoles, userPrincipalId } from '../../../domain/accounts/account.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import { networkOf } from '../../../net/network-of.ts';
 import { oauthKey } from '../../../persistence/oauth-rows.ts';
@@ -185,7 +185,7 @@ export class DevicePages {
   /** Answers the request itself, and resolves with undefined, when the code is not one that waits. */
   async #find(exchange: OAuthExchange, code: string, { user }: SignedIn): Promise<Pending | undefined> {
     const { store, clock } = this.#options;
-    const counted = [networkOf(exchange.address), `user:${user.id}`];
+    const counted = [networkOf(exchange.address), userPrincipalId(user.id)];
     if (counted.some((key) => this.#wrong.add(key, clock.now(), 0).count >= WRONG_PER_MINUTE)) {
       const page = faultPage(429, 'Too many codes', 'Too many codes were wrong.', 'Try again in a minute.');
       sendPage(exchange.response, page, ['Retry-After', '60']);

@@ -11,6 +11,7 @@ import {
   type Scope,
   scopesOfUser,
   type User,
+  userPrincipalId,
 } from '../../../domain/accounts/account.ts';
 import type { Grant } from '../../../domain/accounts/grant.ts';
 import { commonRights, mayUse, mayUseInView, type RightsLists } from '../../../domain/accounts/rights.ts';
@@ -213,7 +214,7 @@ export class Interactions {
     const nowMs = clock.wall();
     const trail = (subject: string, status: number) =>
       own.record({
-        actor: `user:${user.id}`,
+        actor: userPrincipalId(user.id),
         actorName: user.username,
         action: 'POST /oauth/consent',
         subject,

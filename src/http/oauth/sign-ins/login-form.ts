@@ -4,6 +4,7 @@
 
 import type { Auth } from '../../../auth/auth.ts';
 import { ProviderFailure } from '../../../auth/issuers/identity-provider.ts';
+import { userPrincipalId } from '../../../domain/accounts/account.ts';
 import { asGatewayError } from '../../../domain/errors/errors.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
 import { faultPage, type LoginContent, loginPage, type Page } from '../pages/page.ts';
@@ -94,7 +95,7 @@ export class LoginForm {
     try {
       const password = form.get('password') ?? '';
       const user = await auth.checkPassword({ username, password, address, isLocal });
-      trail.record(entryOf(`user:${user.id}`, user.username, 200));
+      trail.record(entryOf(userPrincipalId(user.id), user.username, 200));
       const { cookie } = request.headers;
       redirect(
         response,

@@ -12,7 +12,7 @@ import {
 } from '../../../auth/issuers/identity-provider.ts';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
 import { CALLBACK } from '../../../config/provider-settings.ts';
-import type { User } from '../../../domain/accounts/account.ts';
+import { type User, userPrincipalId } from '../../../domain/accounts/account.ts';
 import { asGatewayError } from '../../../domain/errors/errors.ts';
 import type { NewEntry } from '../../../domain/events/audit.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
@@ -255,7 +255,7 @@ function entryOf(
   { status, answer, user }: SignInEnd,
 ): NewEntry {
   return {
-    actor: user === undefined ? 'unknown' : `user:${user.id}`,
+    actor: user === undefined ? 'unknown' : userPrincipalId(user.id),
     actorName: user?.username ?? 'unknown',
     action: 'GET /oauth/callback',
     subject: `${setting.issuer}${answer === undefined ? '' : ` ${answer.subject}`}`,
