@@ -11,8 +11,12 @@ import {
   parseExact,
 } from '../domain/json/json.ts';
 import {
+  CLOSE_BRACKET,
+  COMMA,
   hasMoreValues,
   NO_INDEX,
+  OPEN_BRACE,
+  OPEN_BRACKET,
   readFields,
   requestIdIn,
   type Scanned,
@@ -69,10 +73,6 @@ function readJson(buffer: Buffer): unknown {
 }
 
 const BOUNDS = { levels: LIMITS.nestingDepth, values: LIMITS.bodyValues };
-const OPEN_BRACE = 0x7b;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
-const COMMA = 0x2c;
 
 /** Reads an array, and puts its items into `values`. */
 function readMessages(source: Scanned, start: number, values: unknown[]): number {

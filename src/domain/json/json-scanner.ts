@@ -1,6 +1,6 @@
 // Reads JSON in one pass over its bytes: validates it within bounds and finds where values end, without
 // building them. It accepts what JSON.parse accepts; strings in long texts are read four bytes at a time.
-// Most functions take the index at which an element begins and return the index after its end, or NONE.
+// Most functions take the index at which an element begins and return the index after its end, or NO_INDEX.
 // Source: RFC 8259; ADR 42, 43, 44.
 
 import { type JsonFields, JsonText, parseExact } from './json.ts';
@@ -8,7 +8,7 @@ import { type JsonFields, JsonText, parseExact } from './json.ts';
 /** The index that means: not found. */
 export const NO_INDEX = -1;
 
-const QUOTE = 0x22;
+export const QUOTE = 0x22;
 export const BACKSLASH = 0x5c;
 export const COMMA = 0x2c;
 const COLON = 0x3a;
@@ -38,7 +38,7 @@ export interface Scanned {
   readonly levels: number;
   /** The number of further values that are accepted. */
   left: number;
-  /** The exceeded bound, if that is why NONE was returned. */
+  /** The exceeded bound, if that is why NO_INDEX was returned. */
   excess: Excess | undefined;
 }
 
@@ -319,7 +319,7 @@ function skipKey(source: Scanned, start: number): number {
   return skipString(source, start);
 }
 
-/** Skips the colon after a key. Returns the start of the value, or NONE. */
+/** Skips the colon after a key. Returns the start of the value, or NO_INDEX. */
 export function skipColon(bytes: Buffer, keyEnd: number): number {
   const colon = skipSpace(bytes, keyEnd);
   return bytes[colon] === COLON ? skipSpace(bytes, colon + 1) : NO_INDEX;

@@ -8,7 +8,7 @@ import { parsedResult, tooLargePage } from '../calls/parsed-result.ts';
 import type { GatewayError } from '../errors/errors.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../json/json.ts';
 import { editedFields, fieldIn, itemsOf } from '../json/json-fields.ts';
-import { hasMoreValues, memberBytes, valuesInBytes } from '../json/json-scanner.ts';
+import { hasMoreValues, memberBytes, QUOTE, valuesInBytes } from '../json/json-scanner.ts';
 import { LIMITS } from '../limits.ts';
 import { type Era, LIST_METHODS, type ListField, listOf } from '../mcp/mcp.ts';
 import { MAX_LIST_VALUES } from '../memory/held-bytes.ts';
@@ -40,7 +40,6 @@ export function resultEvent(
   return isRepeated ? { kind: 'result', result: ended, cut: REPEATED } : { kind: 'result', result: ended };
 }
 
-const QUOTE = 0x22;
 const EMPTY = '""'.length;
 const REPEATED = 'its cursor repeats';
 

@@ -3,6 +3,7 @@
 
 import { JsonText } from '../../domain/json/json.ts';
 import { editedFields, editedItems } from '../../domain/json/json-fields.ts';
+import { QUOTE } from '../../domain/json/json-scanner.ts';
 import type { Notification } from '../../domain/mcp/client.ts';
 import { RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
 import { enclosingUris, isAboutOneOf } from '../../domain/mcp/resource-uris.ts';
@@ -90,7 +91,6 @@ export function updatesAsAsked(
   );
 }
 
-const QUOTE = 0x22;
 /** The fields that are kept as they are: they have another meaning, or are not texts of the gateway. */
 const KEPT: ReadonlySet<string> = new Set(['_meta', 'frontmatter', 'inputRequests']);
 

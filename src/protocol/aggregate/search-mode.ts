@@ -5,7 +5,7 @@ import { type Observable, of } from 'rxjs';
 import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../domain/accounts/globs.ts';
 import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json/json.ts';
-import { memberBytes } from '../../domain/json/json-scanner.ts';
+import { memberBytes, OPEN_BRACE } from '../../domain/json/json-scanner.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';
 import { valueAt } from '../../domain/mcp/param-headers.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
@@ -186,7 +186,6 @@ function argumentsIn(args: JsonFields[string]): JsonText | JsonObject | undefine
 }
 
 const NULL = Buffer.from('null');
-const OPEN_BRACE = 0x7b;
 
 /** A result of a tool of the gateway. `text`: JSON of an object. */
 function toolResult(text: string): Observable<SourcedEvent> {
