@@ -10,6 +10,7 @@ import {
   CLIENT_SCOPES,
   type DefinedRoles,
   grantPrincipalId,
+  isScope,
   issuerPrincipalId,
   type Principal,
   type ResourcePath,
@@ -24,7 +25,7 @@ import { jsonIn } from '../../domain/json/json.ts';
 import { cutText } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { ForeignTokens, Identity } from '../credential-verifier.ts';
-import { type AccessClaims, isScope } from '../oauth/access-tokens.ts';
+import type { AccessClaims } from '../oauth/access-tokens.ts';
 import { type HourlyLimits, issuedPrincipal, scopesOfRole } from '../principals.ts';
 import { claimOf, groupsIn, roleForGroups } from './claims.ts';
 import type { CompanyAccounts } from './company-accounts.ts';

@@ -3,7 +3,7 @@
 import type { KeyObject } from 'node:crypto';
 import { JWTExpired } from 'jose/errors';
 import { jwtVerify } from 'jose/jwt/verify';
-import { type ResourcePath, SCOPES, type Scope } from '../../domain/accounts/account.ts';
+import { isScope, type ResourcePath, type Scope } from '../../domain/accounts/account.ts';
 import type { GatewayAddress } from '../../domain/accounts/resource.ts';
 import { invalidCredentials, tokenExpired } from '../../domain/errors/account-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
@@ -110,8 +110,4 @@ export class AccessTokens {
 
 function isId(value: unknown): value is string {
   return typeof value === 'string' && ID.test(value);
-}
-
-export function isScope(text: string): text is Scope {
-  return SCOPES.some((scope) => scope === text);
 }

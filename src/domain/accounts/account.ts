@@ -10,6 +10,11 @@ import { isRestricted, type Rights, type RightsLists } from './rights.ts';
 export const SCOPES = ['gateway:read', 'gateway:write', 'tools:call', 'admin'] as const;
 export type Scope = (typeof SCOPES)[number];
 
+/** True for the name of a scope. */
+export function isScope(text: string): text is Scope {
+  return SCOPES.some((scope) => scope === text);
+}
+
 /** The roles that no setting defines. */
 export const ROLES = ['admin', 'user'] as const;
 type BuiltInRole = (typeof ROLES)[number];

@@ -4,7 +4,7 @@
 // for: no clocks are compared. Source: ADR 148.
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { countedIdOf, type Principal, SCOPES, type Scope } from '../../../domain/accounts/account.ts';
+import { countedIdOf, isScope, type Principal } from '../../../domain/accounts/account.ts';
 import { isResourcePath } from '../../../domain/accounts/resource.ts';
 import { type Rights, ToolRights } from '../../../domain/accounts/rights.ts';
 import { isJsonObject, type JsonObject, jsonIn } from '../../../domain/json/json.ts';
@@ -246,10 +246,6 @@ function rightsIn({ templates, views, tools }: JsonObject): Rights | undefined {
     ...(ofViews === undefined ? {} : { views: new Set(ofViews) }),
     ...(ofTools === undefined ? {} : { tools: new ToolRights(ofTools) }),
   };
-}
-
-function isScope(text: string): text is Scope {
-  return SCOPES.some((scope) => scope === text);
 }
 
 function textsIn(value: unknown): string[] | undefined {
