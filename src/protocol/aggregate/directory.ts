@@ -17,8 +17,8 @@ import { shownItem } from './shown-item.ts';
 const MAX_REMEMBERED = 50_000;
 /** The longest own name by which a tool is found. */
 const MAX_OWN_CHARACTERS = 256;
-/** Names that an error suggests. */
-const MAX_HINTS = 3;
+/** The most names that an error suggests. */
+export const MAX_HINTS = 3;
 /** Lists that are kept with their names: of both eras, and of callers with different rights. */
 const MAX_NAMED = 8;
 

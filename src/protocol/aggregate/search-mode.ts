@@ -10,7 +10,7 @@ import type { Client, Owner } from '../../domain/mcp/client.ts';
 import { valueAt } from '../../domain/mcp/param-headers.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { ownAnswer } from '../own-answers.ts';
-import type { Listing } from './directory.ts';
+import { type Listing, MAX_HINTS } from './directory.ts';
 import type { FindableTools, FindableToolsDeps } from './findable-tools.ts';
 import { isForPagesOnly, showsPages } from './mcp-apps.ts';
 
@@ -23,7 +23,6 @@ const MAX_FOUND_UNITS = 128 * 1024;
 const MAX_DESCRIPTION_UNITS = 1_000;
 /** Characters of a name that an error repeats. */
 const MAX_NAME_UNITS = 128;
-const MAX_HINTS = 3;
 
 const FIND = 'find_tools';
 const DESCRIBE = 'describe_tool';

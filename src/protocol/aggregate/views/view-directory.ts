@@ -29,7 +29,6 @@ const MAX_COMPILED = 32;
  */
 export const COMPILED_BYTES = 128 * 1024 * 1024;
 const ITEM_BYTES = 1_280;
-const MAX_HINTS = 3;
 
 export interface ViewDirectoryDeps {
   readonly lists: AggregateLists;
@@ -267,7 +266,7 @@ export class ViewDirectory implements Directory {
     const { items } = await this.listing(list, client);
     const names = items.map(({ name }) => String(name));
     const near = nearName(written, names);
-    return near === undefined ? [] : [near].slice(0, MAX_HINTS);
+    return near === undefined ? [] : [near];
   }
 
   /**
