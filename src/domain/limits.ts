@@ -70,6 +70,8 @@ export const LIMITS = {
   batchMessages: 100,
   /** Subscriptions (URIs) of one client. */
   subscriptionsPerClient: 1_000,
+  /** Requests under way that restore the log level and the subscriptions of one session in a new conversation. */
+  concurrentRestores: 16,
   /** Grace for calls in flight when the gateway stops. */
   graceMs: 25_000,
   /** Grace for calls in flight when one instance is drained or deregistered. */

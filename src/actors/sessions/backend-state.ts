@@ -31,9 +31,6 @@ import { BACKEND_ANSWER_MS, type ClientSubscription } from '../subscriptions/res
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-core.ts';
 
-/** The most requests that are sent concurrently after a move. */
-const CONCURRENT_RESTORES = 16;
-
 /**
  * True when a request needs a dedicated conversation: log messages of a shared one do not say which client
  * they are for.
@@ -100,7 +97,7 @@ export class BackendState {
     this.#restored = this.uris;
     const requests = uris.map((uri) => ({ method: SUBSCRIBE, params: { uri } }));
     const levels = logLevel === undefined ? [] : [{ method: SET_LEVEL, params: { level: logLevel } }];
-    const all$ = from([...levels, ...requests]).pipe(mergeMap(send, CONCURRENT_RESTORES));
+    const all$ = from([...levels, ...requests]).pipe(mergeMap(send, LIMITS.concurrentRestores));
     await lastValueFrom(all$, { defaultValue: undefined });
   }
 

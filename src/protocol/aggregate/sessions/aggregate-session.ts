@@ -70,8 +70,6 @@ import {
 } from './session-subscriptions.ts';
 import { UnsafeMarks } from './unsafe-marks.ts';
 
-/** The most subscriptions that are restored at the same time in a new session with a template. */
-const CONCURRENT_RESTORES = 16;
 /** The interval at which ended sessions with templates are opened again for a client that waits for updates. */
 const REOPEN_MS = 5_000;
 
@@ -403,7 +401,7 @@ export class AggregateSession implements OwnedSession {
       const request = { method: 'resources/subscribe', params: { uri } };
       return session.exchange(request).pipe(catchError(() => EMPTY));
     };
-    const restored$ = from(uris()).pipe(mergeMap(subscribe, CONCURRENT_RESTORES), ignoreElements());
+    const restored$ = from(uris()).pipe(mergeMap(subscribe, LIMITS.concurrentRestores), ignoreElements());
     const missed$ = defer(() => inTasks(askedUris(this.#value, template), this.#deps.scheduler));
     concat(restored$, missed$).subscribe((uri) => this.#missed.next(updateNotice(uri)));
   }
