@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { type JsonFields, type JsonObject, valuesIn } from '../domain/json/json.ts';
-import { isTaskMethod, listOf, METHODS } from '../domain/mcp/mcp.ts';
+import { isTaskMethod, listOf, METHODS, SUBSCRIBE, UNSUBSCRIBE } from '../domain/mcp/mcp.ts';
 import { caseless } from '../domain/text.ts';
 import { isTaskId, MAX_TASK_ID_LENGTH } from './known-tasks.ts';
 
@@ -80,8 +80,4 @@ const READ_HERE: ReadonlySet<string> = new Set([
 ]);
 const READ_CASELESS: ReadonlySet<string> = new Set([...READ_HERE].map(caseless));
 
-const ABOUT_RESOURCES: ReadonlySet<string> = new Set([
-  'resources/read',
-  'resources/subscribe',
-  'resources/unsubscribe',
-]);
+const ABOUT_RESOURCES: ReadonlySet<string> = new Set(['resources/read', SUBSCRIBE, UNSUBSCRIBE]);

@@ -12,7 +12,7 @@ import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { type ClientProfile, QUESTION_REFUSALS } from '../../domain/mcp/client.ts';
-import { includesLevel, LEGACY_VERSIONS } from '../../domain/mcp/mcp.ts';
+import { includesLevel, LEGACY_VERSIONS, SET_LEVEL } from '../../domain/mcp/mcp.ts';
 import type { OwnedSession } from '../../domain/sessions/mcp-session.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import { closeQuietly } from '../../transports/close-quietly.ts';
@@ -234,7 +234,7 @@ export class DedicatedConversation implements CallConversation, Pick<Observer<Cl
     if (conversation?.handshake.capabilities.logging === undefined) return undefined;
     if (this.#level !== undefined && includesLevel(this.#level, level)) return this.#settingLevel;
     this.#level = level;
-    const request = { method: 'logging/setLevel', params: { level } };
+    const request = { method: SET_LEVEL, params: { level } };
     const settingLevel: Promise<void> = answerOf(
       withoutClient(conversation, request),
       LEVEL_MS,

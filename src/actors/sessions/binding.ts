@@ -6,7 +6,7 @@ import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { QUESTION_REFUSALS, type ServerMessage } from '../../domain/mcp/client.ts';
-import { type Handshake, isCustomNotice } from '../../domain/mcp/mcp.ts';
+import { type Handshake, isCustomNotice, PROGRESS } from '../../domain/mcp/mcp.ts';
 import {
   type StoredBinding,
   type StoredHandshake,
@@ -174,10 +174,7 @@ function hasProcesses({ definition: { transport } }: InstanceRef): boolean {
 }
 
 /** Notifications that only legacy backends need. */
-const LEGACY_ONLY: ReadonlySet<string> = new Set([
-  'notifications/roots/list_changed',
-  'notifications/progress',
-]);
+const LEGACY_ONLY: ReadonlySet<string> = new Set(['notifications/roots/list_changed', PROGRESS]);
 
 /** Sends a notification of a client through a conversation of that client. */
 function forwardNotification(conversation: Conversation, method: string, params: JsonObject): void {

@@ -9,7 +9,14 @@ import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { listNotice, type Notification } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
-import { announcesChanges, type ListField, META, NOTICED_LISTS, withoutMeta } from '../../domain/mcp/mcp.ts';
+import {
+  announcesChanges,
+  LISTEN,
+  type ListField,
+  META,
+  NOTICED_LISTS,
+  withoutMeta,
+} from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { Conversation } from '../../transports/transport.ts';
@@ -157,7 +164,7 @@ export class BackendSubscription {
     this.#renewal = { kind: 'opening', listening }; // before subscribing: the answer may come synchronously
     listening.add(timer$(this.#clock, ACKNOWLEDGED_MS).subscribe(() => this.#acknowledge(listening)));
     listening.add(
-      this.#exchange({ method: 'subscriptions/listen', params: { notifications } }).subscribe({
+      this.#exchange({ method: LISTEN, params: { notifications } }).subscribe({
         next: (event) => this.#take(listening, event),
         error: () => this.#end(listening), // calls report what is wrong with the instance
         complete: () => this.#end(listening),

@@ -9,6 +9,7 @@ import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable, notConnected } from '../../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { tooMany } from '../../domain/errors/request-errors.ts';
+import { SUBSCRIBE, UNSUBSCRIBE } from '../../domain/mcp/mcp.ts';
 import { UserAmounts, UserShares } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
@@ -290,9 +291,7 @@ export class ResourceSubscriptions {
   }
 
   async #subscribe(entry: ResourceEntry, { resolve }: PromiseWithResolvers<FinalEvent>): Promise<AtBackend> {
-    const event = await this.#answerTo(entry, 'resources/subscribe').catch((thrown) =>
-      this.#fail(entry, thrown),
-    );
+    const event = await this.#answerTo(entry, SUBSCRIBE).catch((thrown) => this.#fail(entry, thrown));
     if (event === undefined) return 'absent';
     entry.awaited = undefined;
     resolve(event);
@@ -306,7 +305,7 @@ export class ResourceSubscriptions {
   /** Unsubscribes. Whatever the answer is, a later client subscribes again. */
   async #unsubscribe(entry: ResourceEntry): Promise<AtBackend> {
     entry.answer = undefined;
-    if (!this.#isClosed) await this.#answerTo(entry, 'resources/unsubscribe').catch(() => undefined);
+    if (!this.#isClosed) await this.#answerTo(entry, UNSUBSCRIBE).catch(() => undefined);
     return 'absent';
   }
 

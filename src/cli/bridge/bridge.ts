@@ -4,7 +4,17 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../domain/errors/errors.ts';
 import { definedFields, isJsonObject, type JsonObject, jsonIn, parseExact } from '../../domain/json/json.ts';
 import { idValue, type JsonRpcId, numberMeant, RPC, readId, readMessage } from '../../domain/mcp/jsonrpc.ts';
-import { CANCELLED, LEGACY_VERSIONS, LISTEN, META, METHODS } from '../../domain/mcp/mcp.ts';
+import {
+  CANCELLED,
+  INITIALIZED,
+  LEGACY_VERSIONS,
+  LISTEN,
+  META,
+  METHODS,
+  SET_LEVEL,
+  SUBSCRIBE,
+  UNSUBSCRIBE,
+} from '../../domain/mcp/mcp.ts';
 import { eraHeaders } from '../../transports/era-metadata.ts';
 import { beginningOf, textWithin } from '../remote/answering-url.ts';
 import { fields } from '../remote/answers.ts';
@@ -215,9 +225,9 @@ export class Bridge {
 
   #remember(message: BridgeMessage): void {
     const { method, params } = message;
-    if (method === 'logging/setLevel') this.#remembered.set(method, message);
-    if (method === 'resources/subscribe') this.#remembered.set(`uri ${params.uri}`, message);
-    if (method === 'resources/unsubscribe') this.#remembered.delete(`uri ${params.uri}`);
+    if (method === SET_LEVEL) this.#remembered.set(method, message);
+    if (method === SUBSCRIBE) this.#remembered.set(`uri ${params.uri}`, message);
+    if (method === UNSUBSCRIBE) this.#remembered.delete(`uri ${params.uri}`);
   }
 
   // --- notifications and answers of the client -------------------------------------------------------------
@@ -359,7 +369,6 @@ export class Bridge {
 }
 
 const INITIALIZE = 'initialize';
-const INITIALIZED = 'notifications/initialized';
 const BOTH = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
 
 function isRepeatable({ method, ids }: BridgeMessage): boolean {

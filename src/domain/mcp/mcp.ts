@@ -154,7 +154,7 @@ export function setsBackendState(method: string): boolean {
 
 export const SET_LEVEL = 'logging/setLevel';
 export const SUBSCRIBE = 'resources/subscribe';
-const UNSUBSCRIBE = 'resources/unsubscribe';
+export const UNSUBSCRIBE = 'resources/unsubscribe';
 
 const LEGACY_METHODS: ReadonlySet<string> = new Set([
   'initialize',
@@ -167,11 +167,7 @@ const LEGACY_METHODS: ReadonlySet<string> = new Set([
   'tasks/result',
 ]);
 
-const MODERN_METHODS: ReadonlySet<string> = new Set([
-  'server/discover',
-  'subscriptions/listen',
-  'tasks/update',
-]);
+const MODERN_METHODS: ReadonlySet<string> = new Set(['server/discover', LISTEN, 'tasks/update']);
 
 /** The list that a method returns, if any. */
 export function listOf(method: string): ListField | undefined {

@@ -18,6 +18,7 @@ import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/errors/backend-errors.ts';
 import type { InstanceState } from '../../domain/instances/instance.ts';
 import { fieldValue, JsonText } from '../../domain/json/json.ts';
+import { SUBSCRIBE, UNSUBSCRIBE } from '../../domain/mcp/mcp.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Closed, Conversation } from '../../transports/transport.ts';
@@ -162,8 +163,8 @@ class Subscriptions {
     if (feed === undefined) return send;
     return (request) => {
       const { method } = request;
-      if (method === 'resources/subscribe') return defer(() => this.#subscribe(feed, request));
-      return method === 'resources/unsubscribe' ? defer(() => this.#unsubscribe(request)) : send(request);
+      if (method === SUBSCRIBE) return defer(() => this.#subscribe(feed, request));
+      return method === UNSUBSCRIBE ? defer(() => this.#unsubscribe(request)) : send(request);
     };
   }
 

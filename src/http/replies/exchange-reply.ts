@@ -6,7 +6,7 @@ import type { ExchangeRequest, OpenReport } from '../../domain/calls/exchange.ts
 import { type CallEnd, type ExchangeEvent, isFinal } from '../../domain/calls/exchange-event.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import { isFields, type JsonText } from '../../domain/json/json.ts';
-import { META } from '../../domain/mcp/mcp.ts';
+import { LOG, META, PROGRESS } from '../../domain/mcp/mcp.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { ClientGone } from '../client-gone.ts';
 import type { HttpRequest } from '../request.ts';
@@ -126,6 +126,6 @@ function eventsOf(event: ExchangeEvent, instanceId: string): StreamEvent[] {
 }
 
 const EVENT_NAMES: ReadonlyMap<string, string> = new Map([
-  ['notifications/progress', 'progress'],
-  ['notifications/message', 'log'],
+  [PROGRESS, 'progress'],
+  [LOG, 'log'],
 ]);

@@ -15,7 +15,15 @@ import {
 } from '../../domain/json/json.ts';
 import type { Client } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
-import { isTaskMethod, type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
+import {
+  isTaskMethod,
+  type ListField,
+  listOf,
+  META,
+  MODERN_VERSIONS,
+  SUBSCRIBE,
+  UNSUBSCRIBE,
+} from '../../domain/mcp/mcp.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { ownAnswer, rpcErrorAnswer } from '../own-answers.ts';
@@ -86,8 +94,8 @@ async function answersTo(call: AggregateCall): Promise<Observable<SourcedEvent>>
     case 'prompts/get':
       return byName(call, 'prompts', params?.name);
     case 'resources/read':
-    case 'resources/subscribe':
-    case 'resources/unsubscribe':
+    case SUBSCRIBE:
+    case UNSUBSCRIBE:
     case 'skills/get':
     case 'resources/directory/read':
       return byUri(call, params?.uri);

@@ -4,6 +4,7 @@ import type { CallReport, SourcedEvent } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
 import type { ServerRequest } from '../../domain/mcp/client.ts';
 import { type JsonRpcId, RPC } from '../../domain/mcp/jsonrpc.ts';
+import { CANCELLED, PROGRESS } from '../../domain/mcp/mcp.ts';
 import { ClientCall } from '../client-call.ts';
 import { type FaultListener, noteError } from '../endpoint-types.ts';
 import { errorMessage, notificationMessage, type RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
@@ -89,9 +90,9 @@ export class LegacyCall extends ClientCall<SourcedEvent> {
         return;
       case 'notification':
         // The server cancels its own request, whose id is another one here; the request ends with the call at the latest.
-        if (event.method === 'notifications/cancelled') return;
+        if (event.method === CANCELLED) return;
         // Only the gateway asked for this progress, to restart its deadline. Source: basic/utilities/progress.
-        if (event.method === 'notifications/progress' && event.params.progressToken === undefined) return;
+        if (event.method === PROGRESS && event.params.progressToken === undefined) return;
         this.post.open()?.notify(notificationMessage(event.method, event.params));
         return;
       case 'request':

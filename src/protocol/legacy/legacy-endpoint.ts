@@ -15,7 +15,7 @@ import {
   RPC,
   readId,
 } from '../../domain/mcp/jsonrpc.ts';
-import { INITIALIZED, isOfOtherEra, isTaskMethod } from '../../domain/mcp/mcp.ts';
+import { CANCELLED, INITIALIZED, isOfOtherEra, isTaskMethod } from '../../domain/mcp/mcp.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
 import { OpaqueNumbers } from '../../domain/opaque-numbers.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
@@ -369,7 +369,7 @@ function forward(
 ): void {
   if (message.kind === 'answer') {
     traffic?.takeAnswer(message.id, message.answer, holdBody);
-  } else if (message.method === 'notifications/cancelled') {
+  } else if (message.method === CANCELLED) {
     const id = readId(message.params.requestId);
     if (id !== undefined) traffic?.cancel(id, message.params.reason);
   } else if (isNotice(message.method)) session.notify(message.method, message.params);

@@ -15,6 +15,7 @@ import {
   type ServerRequest,
 } from '../../domain/mcp/client.ts';
 import { type JsonRpcId, numberMeant, requestText } from '../../domain/mcp/jsonrpc.ts';
+import { CANCELLED } from '../../domain/mcp/mcp.ts';
 import { CallMap } from '../../domain/memory/call-map.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { FIRST_GENERATION } from '../../domain/sessions/session-value.ts';
@@ -266,7 +267,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
 
   /** Sends the cancellation of a question on the stream of the question. Source: basic/utilities/cancellation. */
   #cancelQuestion(requestId: number, call: LegacyCall | undefined): void {
-    const message = notificationMessage('notifications/cancelled', { requestId });
+    const message = notificationMessage(CANCELLED, { requestId });
     if (call !== undefined) call.post.notifyIfBegun(message);
     else if (this.#getStream?.isOpen) this.#getStream.notify(message);
   }
@@ -294,7 +295,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   #receive(message: ServerMessage): void {
     try {
       if (message.kind === 'request') this.ask(message);
-      else if (message.method !== 'notifications/cancelled')
+      else if (message.method !== CANCELLED)
         this.#getStreamOf().notify(notificationMessage(message.method, message.params));
     } catch (thrown) {
       this.onFault(thrown); // nested too deeply to be serialized

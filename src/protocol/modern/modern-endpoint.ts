@@ -9,7 +9,7 @@ import { hasCode } from '../../domain/errors/errors.ts';
 import { definedFields, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { acceptsServerRequests, type ClientQuestion, type Notification } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
-import { hasRounds, isOfOtherEra, META } from '../../domain/mcp/mcp.ts';
+import { hasRounds, isOfOtherEra, LISTEN, META } from '../../domain/mcp/mcp.ts';
 import { badReferenceIn } from '../client-bounds.ts';
 import { createSlowAnswerTimer } from '../client-call.ts';
 import type { ClientRequest } from '../client-message.ts';
@@ -134,7 +134,7 @@ export class ModernEndpoint {
         return started(asked, () =>
           reply.json(200, resultMessage(asked.id, JsonText.ofValue(this.#discover(asked)))),
         );
-      case 'subscriptions/listen':
+      case LISTEN:
         return started(asked, () =>
           this.#listens.open(
             asked,

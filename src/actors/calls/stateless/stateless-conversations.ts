@@ -16,7 +16,7 @@ import {
   QUESTION_REFUSALS,
   type ServerMessage,
 } from '../../../domain/mcp/client.ts';
-import { isCustomNotice, LEGACY_VERSIONS } from '../../../domain/mcp/mcp.ts';
+import { isCustomNotice, LEGACY_VERSIONS, LOG } from '../../../domain/mcp/mcp.ts';
 import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type { Conversation } from '../../../transports/transport.ts';
@@ -174,7 +174,7 @@ export class StatelessCallCarrier implements CallCarrier {
       const last = [...this.#calls].at(-1);
       if (last === undefined) message.answer(QUESTION_REFUSALS.noCall);
       else last(message);
-    } else if (message.method === 'notifications/message' || isCustomNotice(message.method)) {
+    } else if (message.method === LOG || isCustomNotice(message.method)) {
       if (this.#calls.size === 1) for (const call of this.#calls) call(message);
     } else if (message.method === 'notifications/elicitation/complete') {
       for (const call of [...this.#calls]) call(message);

@@ -39,7 +39,13 @@ import {
   updateNotice,
 } from '../../../domain/mcp/client.ts';
 import { RPC } from '../../../domain/mcp/jsonrpc.ts';
-import { type Handshake, isLogLevel, type ListChange } from '../../../domain/mcp/mcp.ts';
+import {
+  type Handshake,
+  isLogLevel,
+  type ListChange,
+  SET_LEVEL,
+  SUBSCRIBE,
+} from '../../../domain/mcp/mcp.ts';
 import type { AllSessions, SessionRow } from '../../../domain/sessions/all-sessions.ts';
 import { type McpSession, type OwnedSession, SessionActivity } from '../../../domain/sessions/mcp-session.ts';
 import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
@@ -224,8 +230,7 @@ export class AggregateSession implements OwnedSession {
       this.callCount += 1;
       this.#used();
       const bound = splitInstance(instanceId)?.template;
-      const events$ =
-        request.method === 'logging/setLevel' ? this.#setLevel(request) : this.#route(request, bound);
+      const events$ = request.method === SET_LEVEL ? this.#setLevel(request) : this.#route(request, bound);
       return events$.pipe(
         finalize(() => {
           this.callCount -= 1;
@@ -393,12 +398,12 @@ export class AggregateSession implements OwnedSession {
    */
   #restoreState(template: string, session: McpSession): void {
     const level = session.handshake.capabilities.logging === undefined ? undefined : this.#value.logLevel;
-    if (level !== undefined) this.#send(session, { method: 'logging/setLevel', params: { level } });
+    if (level !== undefined) this.#send(session, { method: SET_LEVEL, params: { level } });
     const uris = () => subscribedUris(this.#value, template);
     if (uris().size === 0) return;
     const subscribe = (uri: string): Observable<unknown> => {
       if (!uris().has(uri)) return EMPTY; // the client has unsubscribed meanwhile
-      const request = { method: 'resources/subscribe', params: { uri } };
+      const request = { method: SUBSCRIBE, params: { uri } };
       return session.exchange(request).pipe(catchError(() => EMPTY));
     };
     const restored$ = from(uris()).pipe(mergeMap(subscribe, LIMITS.concurrentRestores), ignoreElements());

@@ -4,6 +4,7 @@
 import type { ExchangeRequest, SourcedEvent } from '../../../domain/calls/exchange.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import type { ServerMessage } from '../../../domain/mcp/client.ts';
+import { SUBSCRIBE, UNSUBSCRIBE } from '../../../domain/mcp/mcp.ts';
 import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
 import { type AskedNames, askedNames, isUpdate, updatesAsAsked } from '../composed-uris.ts';
 
@@ -30,7 +31,7 @@ export function endOfSubscription(
   request: ExchangeRequest,
 ): EndOfSubscription | undefined {
   const { method, params: { uri: asked } = {} } = request;
-  if (method !== 'resources/unsubscribe' || typeof asked !== 'string') return undefined;
+  if (method !== UNSUBSCRIBE || typeof asked !== 'string') return undefined;
   const templates = Object.keys(value.uris).filter((each) => value.uris[each]?.includes(asked));
   if (templates.length === 0) return undefined;
   let left = value;
@@ -58,11 +59,11 @@ export function afterAnswer(
 ): AggregateSessionValue {
   if (typeof uri !== 'string' || typeof asked !== 'string') return value;
   const subscribed = subscribedAt(value, template);
-  if (method === 'resources/unsubscribe') {
+  if (method === UNSUBSCRIBE) {
     const left = subscribed.filter(([, own]) => own !== uri);
     return left.length < subscribed.length ? withUris(value, template, left) : value;
   }
-  const isNew = method === 'resources/subscribe' && !subscribed.some(([named]) => named === asked);
+  const isNew = method === SUBSCRIBE && !subscribed.some(([named]) => named === asked);
   return isNew && subscribed.length < LIMITS.subscriptionsPerClient
     ? withUris(value, template, [...subscribed, [asked, uri]])
     : value;
