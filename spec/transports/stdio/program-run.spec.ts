@@ -1,5 +1,7 @@
 // Real programs as children: their environment, how they end, that nothing they started outlives them, and the tail of stderr.
 
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { childEnvironment, missingVariables } from '../../../src/domain/instances/command.ts';
@@ -315,6 +317,35 @@ async function outputOf(program: Program, options: ProgramRunOptions = {}) {
 function subset(all: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
   return Object.fromEntries(names.filter((name) => name in all).map((name) => [name, all[name]]));
 }
+
+const linux = test.needs(process.platform === 'linux', 'only Linux has /proc');
+
+linux(
+  'programs that end together, and leave others behind, share the reads of the process table',
+  async () => {
+    const reaper = new Reaper();
+    const args = ['-c', '(trap "" TERM; echo on; sleep 60) & cat >/dev/null'];
+    const programs = Array.from({ length: 30 }, () => {
+      const { promise: isOn, resolve: onOutput } = Promise.withResolvers<Buffer>();
+      const program = new ProgramRun(
+        { command: '/bin/sh', args, env: {} },
+        { ladder: BRISK, reaper, onOutput },
+      );
+      return { program, isOn };
+    });
+    await Promise.all(programs.map(({ isOn }) => isOn));
+    const listed = mock.method(fs, 'readdirSync');
+    syncBuiltinESMExports();
+    try {
+      await Promise.all(programs.map(({ program }) => program.stop()));
+    } finally {
+      listed.mock.restore();
+      syncBuiltinESMExports();
+    }
+    const reads = listed.mock.callCount(); // each program looks at least three times
+    assert.ok(reads > 0 && reads < 2 * programs.length, `${reads} reads`);
+  },
+);
 
 test('says in several turns of the event loop which of many programs have ended together', async () => {
   const turns: (() => void)[] = [];

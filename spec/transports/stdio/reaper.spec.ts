@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import * as assert from 'uvu/assert';
-import { groupRuns } from '../../../src/transports/stdio/process-group.ts';
+import { ProcessTable } from '../../../src/transports/stdio/process-table.ts';
 import { Reaper } from '../../../src/transports/stdio/reaper.ts';
 import { until } from '../../helpers/eventually.ts';
 import { isRunning } from '../../helpers/programs/processes.ts';
@@ -116,10 +116,11 @@ posix('a zombie does not count as running in its group', async () => {
   const [output] = await once(leader.stdout, 'data');
   const member = Number(String(output));
   await until(() => !isRunning(member), 'the member has ended');
-  assert.ok(groupRuns(Number(leader.pid)));
+  const processes = new ProcessTable();
+  assert.ok(await processes.isRunning(Number(leader.pid)));
   leader.kill('SIGKILL');
   await once(leader, 'exit');
-  assert.not(groupRuns(Number(leader.pid)));
+  assert.not(await processes.isRunning(Number(leader.pid)));
 });
 
 posix(

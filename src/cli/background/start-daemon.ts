@@ -10,7 +10,8 @@ import { codeOf, reasonOf } from '../../domain/errors/errors.ts';
 import { PACKAGE_ROOT } from '../../domain/package-root.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
-import { groupRuns, ownsGroup } from '../../transports/stdio/process-group.ts';
+import { ownsGroup } from '../../transports/stdio/process-group.ts';
+import { ProcessTable } from '../../transports/stdio/process-table.ts';
 import type { CommandInput } from '../command.ts';
 import { Cancelled, CommandFailure, UsageError } from '../failures.ts';
 import { readSettings } from '../setting-options.ts';
@@ -153,7 +154,9 @@ export async function stopDaemon({ pid, graceMs }: Daemon, terminal: Terminal): 
 
 async function isGone(pid: number, withinMs: number): Promise<boolean> {
   // A zombie has ended: process 1 of a container may never reap it.
-  for (let waitedMs = 0; ownsGroup ? groupRuns(pid) : signal(pid, 0); waitedMs += CHECK_MS) {
+  const processes = new ProcessTable();
+  const runs = () => (ownsGroup ? processes.isRunning(pid) : signal(pid, 0));
+  for (let waitedMs = 0; await runs(); waitedMs += CHECK_MS) {
     if (waitedMs >= withinMs) return false;
     await sleep(CHECK_MS);
   }

@@ -15,7 +15,8 @@ import {
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { MUCH_WORK_MS, settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
 import type { OpenOptions, ProgramOptions } from '../open-options.ts';
-import { groupRuns, killGroup, killTree, ownsGroup } from './process-group.ts';
+import { killGroup, killTree, ownsGroup } from './process-group.ts';
+import { ProcessTable } from './process-table.ts';
 
 /** A program to run. Arguments are passed unchanged: there is no shell. `env`: see childEnvironment. */
 export type Program = Pick<InstanceDefinition, 'args' | 'workingDir' | 'container' | 'env' | 'secretEnv'> & {
@@ -33,6 +34,11 @@ export interface RunningProgram extends ContainerProgram {
 
 export type ProcessOptions = Omit<ProgramOptions, 'runInContainer'> & Partial<Pick<OpenOptions, 'scheduler'>>;
 
+interface StartOptions extends ProcessOptions {
+  /** See KillLadder. */
+  readonly terminateMs: number;
+}
+
 interface ProcessListener extends ProgramOutput {
   /** The program closed its stdin or stdout but still runs. */
   onPipeClosed(pipe: 'input' | 'output'): void;
@@ -45,7 +51,7 @@ interface ProcessListener extends ProgramOutput {
  */
 export function startProcess(
   program: Program,
-  options: ProcessOptions & { readonly terminateMs: number },
+  options: StartOptions,
   { onOutput, onError, onPipeClosed }: ProcessListener,
   over: AbortSignal,
 ): RunningProgram | Promise<never> {
@@ -87,7 +93,7 @@ export function startProcess(
   return {
     pid,
     exited: died.then(drained),
-    swept: died.then(() => sweep(pid, options.terminateMs)),
+    swept: died.then(() => sweep(pid, options)),
     write: (text, done) => stdin?.write(text, done),
     endInput: () => stdin?.end(),
     signal: async (name) => {
@@ -149,10 +155,12 @@ const FIRST_POLL_MS = 20;
 const MAX_POLL_MS = 320;
 
 /** Stops the rest of the group. Not on Windows, where processes cannot be found after the exit of their parent. */
-async function sweep(leader: number, terminateMs: number): Promise<void> {
-  if (!ownsGroup || !killGroup(leader, 'SIGTERM') || (await groupEmpties(leader, terminateMs))) return;
+async function sweep(leader: number, { terminateMs, reaper }: StartOptions): Promise<void> {
+  const processes = reaper?.processes ?? new ProcessTable();
+  if (!ownsGroup || !killGroup(leader, 'SIGTERM') || (await groupEmpties(leader, terminateMs, processes)))
+    return;
   killGroup(leader, 'SIGKILL');
-  await groupEmpties(leader, LAST_WAIT_MS);
+  await groupEmpties(leader, LAST_WAIT_MS, processes);
 }
 
 /** The environment of the gateway, with the home folder of the user that programs run as. */
@@ -168,10 +176,14 @@ function startFailure(error: unknown, { command, workingDir }: Program): Error {
   return new Error(code === 'ENOENT' ? `ENOENT, there is no program "${command}"` : messageOf(error));
 }
 
-async function groupEmpties(pid: number, withinMs: number): Promise<boolean> {
+async function groupEmpties(leader: number, withinMs: number, processes: ProcessTable): Promise<boolean> {
   const giveUpAt = systemClock.now() + withinMs;
-  // The process table may be long; nearly all groups are empty at the first poll.
-  for (let waitMs = FIRST_POLL_MS; groupRuns(pid); waitMs = Math.min(waitMs * 2, MAX_POLL_MS)) {
+  // Nearly all groups are empty at the first poll.
+  for (
+    let waitMs = FIRST_POLL_MS;
+    await processes.isRunning(leader);
+    waitMs = Math.min(waitMs * 2, MAX_POLL_MS)
+  ) {
     if (systemClock.now() >= giveUpAt) return false;
     await sleep(systemClock, waitMs);
   }

@@ -84,6 +84,7 @@ export class LeaseReaper {
   /** The watch over the processes of one program, which is named by its server id. */
   of(program: string): GroupWatch {
     return {
+      processes: this.#reaper.processes,
       start: (command, args): GatedProgram => {
         const { stdin } = this.#shell ?? this.#open();
         if (!ownsGroup || systemClock.now() >= this.#untilMs)

@@ -2,7 +2,7 @@
 // gateway runs, and reaper.ts after its death.
 
 import { spawn } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { codeOf } from '../../domain/errors/errors.ts';
 
 /** Wait for the end of a child after its input was closed; SIGTERM follows. */
@@ -23,20 +23,6 @@ export function killGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/**
- * True when a group has a running member. On Linux zombies do not count: process 1 must reap an orphan, and in a container that
- * may be a program that never does. POSIX only.
- */
-export function groupRuns(leader: number): boolean {
-  if (!killGroup(leader, 0)) return false;
-  if (process.platform !== 'linux') return true;
-  try {
-    return readdirSync('/proc').some((name) => /^\d+$/.test(name) && isRunningMember(name, leader));
-  } catch {
-    return true; // without /proc only the result of the signal is known
-  }
-}
-
 /** Kills a program and its descendants: Windows has no SIGTERM for programs without a window. */
 export function killTree(root: number): void {
   const taskkill = spawn('taskkill', ['/pid', String(root), '/T', '/F'], {
@@ -46,13 +32,17 @@ export function killTree(root: number): void {
   taskkill.on('error', () => {}); // the stop of the child gives up after a while
 }
 
-/** Reads `pid (name) state parent group …`; the name may contain anything, so reading begins after the last bracket. */
-function isRunningMember(pid: string, leader: number): boolean {
+/**
+ * The group of a running process, by its entry in /proc; undefined for a zombie, and for any other entry. It reads `pid (name)
+ * state parent group …`; the name may contain anything, so reading begins after the last bracket.
+ */
+export function runningGroupOf(entry: string): number | undefined {
+  if (!/^\d+$/.test(entry)) return undefined;
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    const stat = readFileSync(`/proc/${entry}/stat`, 'latin1');
     const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 3);
-    return group === String(leader) && state !== 'Z' && state !== 'X';
+    return state === 'Z' || state === 'X' ? undefined : Number(group);
   } catch {
-    return false; // it has ended since the listing
+    return undefined; // it has ended since the listing
   }
 }

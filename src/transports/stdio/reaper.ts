@@ -4,6 +4,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import type { Writable } from 'node:stream';
 import { systemClock } from '../../domain/time/clock.ts';
 import { killGroup, ownsGroup, STDIN_END_MS, TERMINATE_MS } from './process-group.ts';
+import { ProcessTable } from './process-table.ts';
 import { ReaperPipe, type ReaperPipeOptions } from './reaper-pipe.ts';
 
 /**
@@ -45,6 +46,8 @@ const RESTART_MS = 1_000;
 
 /** Follows the process groups of programs, to end them when the gateway does not. */
 export interface GroupWatch {
+  /** Default: each program reads the process table by itself. */
+  readonly processes?: ProcessTable;
   watch(leader: number): void;
   forget(leader: number): void;
   /** Starts programs; throws when they must not run. Default: each may be started. */
@@ -70,6 +73,7 @@ interface ReaperOptions {
  * input. One per gateway. It never throws, because children run without a reaper, too.
  */
 export class Reaper implements GroupWatch {
+  readonly processes = new ProcessTable();
   readonly #waits: readonly string[];
   readonly #pipe: ReaperPipe | undefined;
   readonly #groups = new Set<number>();
