@@ -5,7 +5,7 @@ import type { LookupFunction } from 'node:net';
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
 import type { ProgramUser } from '../domain/instances/command.ts';
 import type { RunInContainer } from '../domain/instances/found-instances.ts';
-import type { InstanceDefinition } from '../domain/instances/instance.ts';
+import type { HostDuty, InstanceDefinition } from '../domain/instances/instance.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import type { Handshake, PinnedEra } from '../domain/mcp/mcp.ts';
 import type { ByteBudget, InstanceHeldBytes } from '../domain/memory/held-bytes.ts';
@@ -80,8 +80,8 @@ interface TransportHooks {
 
 /** The part of the options that the owner of a transport provides. */
 export interface OpeningHooks extends TransportHooks {
-  /** Called when the node that runs the instance drains it (true), or takes it back (false). */
-  readonly onDraining?: (isDraining: boolean) => void;
+  /** Called with what the node that runs the instance does with it, and again when that has changed. Default: ignored. */
+  readonly onDuty?: (duty: HostDuty) => void;
   /** The longest start of a program, in ms. Default: that of DEFAULT_POLICY. */
   readonly startTimeoutMs?: number;
 }

@@ -56,6 +56,7 @@ const steps: Readonly<Record<string, (world: World, choice: number) => void>> = 
   drain: ({ harness }) => harness.ref.drain(),
   resume: ({ harness }) => harness.ref.resume(),
   restart: ({ harness }) => harness.ref.restart(),
+  'its node renews it': ({ harness }) => harness.actor.send({ type: 'renew' }),
   leave: ({ harness }, choice) => harness.ref.leave(choice * 100),
   'a moment passes': ({ harness }, choice) => harness.clock.increment(choice * 10),
   'a while passes': ({ harness }, choice) => harness.clock.increment(choice * 1_000),

@@ -19,7 +19,14 @@ import type { Feed } from '../subscriptions/feed.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { ConversationRequest } from './dedicated-conversation.ts';
 import type { ConversationUse } from './dedicated-conversations.ts';
-import { type InstanceActor, isBetweenProbes, isReopening, isStarting, stateOf } from './instance.machine.ts';
+import {
+  type InstanceActor,
+  isBetweenProbes,
+  isRenewing,
+  isReopening,
+  isStarting,
+  stateOf,
+} from './instance.machine.ts';
 import type { InstanceEmission } from './instance-setup.ts';
 import type { OpenedTransport } from './opened-transport.ts';
 import type { ToolCache } from './tool-cache.ts';
@@ -113,6 +120,10 @@ export class InstanceRef implements Candidate {
    */
   get isStarting(): boolean {
     return isStarting(this.#actor.getSnapshot());
+  }
+  /** True while an instance of this node ends to start again as requested, or at another node if any may run it. */
+  get isRenewing(): boolean {
+    return isRenewing(this.#actor.getSnapshot());
   }
   get handshake(): Handshake | undefined {
     return this.opened?.handshake;

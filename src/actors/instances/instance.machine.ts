@@ -11,6 +11,7 @@
 //                waiting ── disconnect / end ──► endingConversations
 //                endingConversations ── all dedicated ones ended ──► reconnecting ──► connected, without a back-off / ended
 //   duty         serving ◄── drain / resume ──► draining
+//                  ├ renew ──► renewing ── resume / the link to its node ends ──► serving
 //                  ├ restart ──► restarting ── idle ──► serving (disconnects); drain and resume cancel it
 //                  │             from draining: restartingDrained ── idle ──► draining
 //                  └ leave ──► leaving ── idle ──► left (ends the connection)
@@ -19,6 +20,7 @@ import { type ActorRefFrom, assign, emit, not, raise, type SnapshotFrom } from '
 import type { InstanceState } from '../../domain/instances/instance.ts';
 import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { CallCounter } from './call-counter.ts';
 import { DedicatedConversations } from './dedicated-conversations.ts';
 import { type InstanceContext, instanceSetup, probeInput } from './instance-setup.ts';
@@ -210,8 +212,14 @@ export const instanceMachine = instanceSetup.createMachine({
         leave: { target: '.leaving', actions: assign({ drainLimitMs: ({ event }) => event.withinMs }) },
       },
       states: {
-        serving: { on: { drain: 'draining', restart: 'restarting' } },
-        draining: { on: { resume: 'serving', restart: 'restartingDrained' } },
+        serving: { on: { drain: 'draining', restart: 'restarting', renew: 'renewing' } },
+        renewing: {
+          on: {
+            ...{ drain: 'draining', resume: 'serving', restart: 'restarting' },
+            ...{ 'transport.lost': 'serving', 'transport.closed': 'serving' },
+          },
+        },
+        draining: { on: { resume: 'serving', restart: 'restartingDrained', renew: 'renewing' } },
         restarting: {
           on: { drain: 'draining', resume: 'serving' },
           always: { guard: 'isIdle', target: 'serving', actions: raise({ type: 'disconnect' }) },
@@ -261,13 +269,20 @@ export function isReopening({ value: { connection } }: InstanceMachineSnapshot):
 export function isStarting(snapshot: InstanceMachineSnapshot): boolean {
   if (snapshot.status !== 'active') return false;
   const { connection, duty } = snapshot.value;
-  if (duty === 'restarting') return true;
+  if (duty === 'restarting' || duty === 'renewing') return true;
   if (duty !== 'serving') return false;
   if (connection === 'waiting') return isRestartExpected(snapshot.context);
   if (typeof connection === 'string') return connection !== 'ended';
   const { connected } = connection;
   if (connected === 'connecting') return isRestartExpected(snapshot.context);
   return connected === 'ending' || (connected === 'closing' && isRestartExpected(snapshot.context, 1));
+}
+
+/** See InstanceRef.isRenewing. */
+export function isRenewing(snapshot: InstanceMachineSnapshot): boolean {
+  const { duty } = snapshot.value;
+  if (duty === 'leaving' || duty === 'left') return runsAnywhere(snapshot.context.definition);
+  return duty === 'restarting' || (duty === 'serving' && isReopening(snapshot));
 }
 
 /** True when a restart is expected soon. `more`: failures that are not counted yet. */

@@ -6,6 +6,7 @@ import { fromCallback } from 'xstate';
 import type { TemplatePolicy } from '../../balancing/policy.ts';
 import { GatewayError, type HttpRefusal, reasonOf } from '../../domain/errors/errors.ts';
 import type { ProgramEnd } from '../../domain/instances/found-instances.ts';
+import type { HostDuty } from '../../domain/instances/instance.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
@@ -47,8 +48,8 @@ export type TransportReport =
   | { readonly type: 'list.changed'; readonly list: ListField }
   | { readonly type: 'list.cut'; readonly list: ListField; readonly reason: string }
   | ({ readonly type: 'tool.withheld' } & WithheldTool)
-  /** The node that runs the instance drains it, or takes it back: this one does the same with it. */
-  | { readonly type: 'drain' | 'resume' };
+  /** The node that runs the instance drains or renews it, or takes it back: this one does the same with it. */
+  | { readonly type: 'drain' | 'renew' | 'resume' };
 
 /**
  * Owns one transport. `transport.closed` is always its last event. Stopping the actor closes the transport, and so does
@@ -116,7 +117,7 @@ class TransportRun {
       onWithheld: (withheld) => this.#report({ type: 'tool.withheld', ...withheld }),
       relistTools: () => this.#tools?.lookUp(),
       room: () => dedicated.remainingConversations,
-      onDraining: (isDraining) => this.#report({ type: isDraining ? 'drain' : 'resume' }),
+      onDuty: (duty) => this.#report({ type: eventOf(duty) }),
     });
   }
 
@@ -201,4 +202,9 @@ function endOf(thrown: unknown): TransportEnd {
 /** The response by which a server refused a request over HTTP; undefined when it did not. */
 export function refusalOf(thrown: unknown): HttpRefusal | undefined {
   return thrown instanceof GatewayError ? thrown.facts.refusal : undefined;
+}
+
+function eventOf({ isRenewing, isDraining }: HostDuty): 'drain' | 'renew' | 'resume' {
+  if (isRenewing === true) return 'renew';
+  return isDraining ? 'drain' : 'resume';
 }

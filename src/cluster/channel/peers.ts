@@ -146,7 +146,7 @@ export class Peers {
   /** Opens the link to an instance that another node runs. */
   openInstance(definition: InstanceDefinition, answers?: InstanceHeldBytes): Open {
     const last: LastBackend = {};
-    return async (signal, { onDraining } = {}) => {
+    return async (signal, { onDuty } = {}) => {
       const { nodes } = this.#options;
       if (nodes.runsOn(definition) === undefined) await nodes.refresh();
       const peer = this.#runnerOf(definition) ?? (await this.#untilRun(definition, signal));
@@ -159,7 +159,7 @@ export class Peers {
           absenceOf(definition),
           runsAnywhere(definition) ? later : { delivered: 'no' },
         );
-      return openPeerTransport({ definition, client, signal, last, answers, onDraining });
+      return openPeerTransport({ definition, client, signal, last, answers, onDuty });
     };
   }
 

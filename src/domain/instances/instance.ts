@@ -176,6 +176,14 @@ export interface InstanceDefinition {
 export const INSTANCE_STATES = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'] as const;
 export type InstanceState = (typeof INSTANCE_STATES)[number];
 
+/** What the node that runs an instance does with it; other nodes do the same. */
+export interface HostDuty {
+  /** True while it takes no new calls. */
+  readonly isDraining: boolean;
+  /** True while it ends to start again, there or at another node: calls wait for that. Nodes of earlier releases omit it. */
+  readonly isRenewing?: boolean;
+}
+
 /**
  * The states from the worst to the best, as several nodes see an instance. A node at which it is stopped does not use
  * it. Source: ADR 172.

@@ -71,7 +71,7 @@ export class HostedInstances implements InstanceHost {
       return {
         ...hosted,
         exchange: subscriptions.exchange(hosted.exchange),
-        isDraining$: NEVER,
+        duty$: NEVER,
         otherCalls$: NEVER,
         closed$: conversation.closed$,
         release: () => {
@@ -99,7 +99,7 @@ export class HostedInstances implements InstanceHost {
     return {
       ...hosted,
       exchange: subscriptions.exchange(hosted.exchange),
-      isDraining$: state$.pipe(map((state) => state === 'draining')),
+      duty$: state$.pipe(map((state) => ({ isDraining: state === 'draining', isRenewing: ref.isRenewing }))),
       otherCalls$: this.#changesOf(() => ref.calls.active - link.calls),
       closed$: over$.pipe(
         map((): Closed => ({ reason: ref.reason ?? 'it starts again', isExpected: false })),

@@ -436,7 +436,7 @@ function hostOf(messages$: Subject<ServerMessage>): InstanceHost {
     has: () => true,
     open: async ({ profile }) => ({
       conversation: { handshake, messages$: profile === undefined ? NEVER : messages$, notify: () => {} },
-      ...{ isDraining$: NEVER, otherCalls$: NEVER, closed$: NEVER, exchange: () => NEVER, release: () => {} },
+      ...{ duty$: NEVER, otherCalls$: NEVER, closed$: NEVER, exchange: () => NEVER, release: () => {} },
     }),
   };
 }

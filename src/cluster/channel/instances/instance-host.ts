@@ -4,6 +4,7 @@
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../../domain/calls/exchange-event.ts';
+import type { HostDuty } from '../../../domain/instances/instance.ts';
 import type { ClientProfile } from '../../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
 import type { Closed, Conversation } from '../../../transports/transport.ts';
@@ -41,8 +42,8 @@ export interface HostedConversation {
     Conversation,
     'handshake' | 'pid' | 'isIndependent' | 'endsAfterCall' | 'messages$' | 'notify'
   >;
-  /** Whether its node drains the instance: the present state, then each change. */
-  readonly isDraining$: Observable<boolean>;
+  /** What its node does with the instance: at once, then after each change. */
+  readonly duty$: Observable<HostDuty>;
   /** The calls at the instance that came otherwise; 0 at first. */
   readonly otherCalls$: Observable<number>;
   /** Emits once, when it can be used no longer. */

@@ -213,10 +213,10 @@ class OpenConversation {
 
   /** Writes the messages about the whole conversation, until it has ended. */
   follow(response: ServerResponse): Subscription {
-    const { conversation, isDraining$, otherCalls$, closed$ } = this.hosted;
+    const { conversation, duty$, otherCalls$, closed$ } = this.hosted;
     const answer = new OwnAnswer(response);
     const following = new Subscription();
-    following.add(isDraining$.subscribe((isDraining) => write(answer, { kind: 'duty', isDraining })));
+    following.add(duty$.subscribe((duty) => write(answer, { kind: 'duty', ...duty })));
     following.add(otherCalls$.subscribe((otherCalls) => write(answer, { kind: 'load', otherCalls })));
     following.add(
       conversation.messages$.subscribe((message) => {

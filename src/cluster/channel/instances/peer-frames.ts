@@ -13,6 +13,7 @@ import {
   type HttpRefusal,
 } from '../../../domain/errors/errors.ts';
 import type { ProgramEnd } from '../../../domain/instances/found-instances.ts';
+import type { HostDuty } from '../../../domain/instances/instance.ts';
 import {
   definedFields,
   isJsonObject,
@@ -46,7 +47,7 @@ export type PeerFrame =
   | { readonly kind: 'result'; readonly result: JsonText }
   | { readonly kind: 'failed'; readonly failure: Failure }
   | ClosedFrame
-  | { readonly kind: 'duty'; readonly isDraining: boolean }
+  | ({ readonly kind: 'duty' } & HostDuty)
   /** Calls at the instance that did not come by this link. */
   | { readonly kind: 'load'; readonly otherCalls: number };
 

@@ -14,7 +14,7 @@ import {
 } from '../../../domain/errors/backend-errors.ts';
 import { type Delivered, type GatewayError, reasonOf } from '../../../domain/errors/errors.ts';
 import { notWritable } from '../../../domain/errors/request-errors.ts';
-import type { InstanceDefinition } from '../../../domain/instances/instance.ts';
+import type { HostDuty, InstanceDefinition } from '../../../domain/instances/instance.ts';
 import { definedFields, type JsonObject } from '../../../domain/json/json.ts';
 import {
   QUESTION_REFUSALS,
@@ -64,8 +64,8 @@ interface PeerTransportOptions {
   readonly last?: LastBackend | undefined;
   /** Counts incomplete answers. Default: they are not counted. */
   readonly answers?: InstanceHeldBytes | undefined;
-  /** Called when the instance is drained there, or serves again. */
-  readonly onDraining?: ((isDraining: boolean) => void) | undefined;
+  /** See OpeningHooks. */
+  readonly onDuty?: ((duty: HostDuty) => void) | undefined;
 }
 
 /** The shared conversation of the backend that was found last; `handshake` is the same object as long as that goes on. */
@@ -80,7 +80,7 @@ export interface LastBackend {
  */
 export async function openPeerTransport(options: PeerTransportOptions): Promise<Transport> {
   const link = new Link(options);
-  const conversation = await PeerConversation.open(link, NO_CALLER, {}, options.signal, options.onDraining);
+  const conversation = await PeerConversation.open(link, NO_CALLER, {}, options.signal, options.onDuty);
   if (conversation === undefined) throw notConnected();
   return Object.assign(conversation, {
     kind: options.definition.transport,
@@ -280,7 +280,7 @@ class PeerConversation implements Conversation {
     ownerId: string,
     wanted: Wanted,
     signal: AbortSignal,
-    onDraining?: (isDraining: boolean) => void,
+    onDuty?: (duty: HostDuty) => void,
   ): Promise<PeerConversation | undefined> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) {
@@ -311,7 +311,7 @@ class PeerConversation implements Conversation {
             } else if (frame.kind === 'failed') {
               settle();
               reject(errorIn(frame.failure, 'no'));
-            } else if (frame.kind === 'duty') onDraining?.(frame.isDraining);
+            } else if (frame.kind === 'duty') onDuty?.(frame);
             else if (frame.kind === 'closed') end = closedIn(frame);
             else opened?.receive(frame);
           },
