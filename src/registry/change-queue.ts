@@ -23,15 +23,6 @@ export interface RegistrySteps {
   readonly isClosed: () => boolean;
 }
 
-/** The rest of a change of which a part is stored: DATABASE_UNAVAILABLE says then that it may have been made. */
-export async function restOfChange<T>(rest: Promise<T> | undefined): Promise<T | undefined> {
-  try {
-    return await rest;
-  } catch (thrown) {
-    throw hasCode(thrown, 'DATABASE_UNAVAILABLE') ? databaseUnavailable(thrown, 'unknown') : thrown;
-  }
-}
-
 /** The one queue of a registry: its changes, and its reads of the store. */
 export class ChangeQueue {
   /** A file database answers within the same turn of the event loop: without it, thousands of changes would be one turn. */

@@ -2,6 +2,8 @@
 
 import * as assert from 'uvu/assert';
 import type { NewApiKey } from '../../../src/auth/accounts/accounts.ts';
+import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
+import { errorOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns } from '../../helpers/time/turns.ts';
 import { authHarness, codeOf, findingsOf, START_MS } from '../auth-harness.ts';
@@ -58,6 +60,17 @@ test('a change back revokes the tokens of a change that was made meanwhile', asy
   gate.resolve();
   assert.is((await demoted).role, 'user');
   assert.is(await codeFor(asAdmin), 'INVALID_CREDENTIALS');
+});
+
+test('a change of a key whose owner cannot be read then may have been made', async () => {
+  const { auth, store, createUser } = authHarness();
+  const { id: ownerId } = await createUser('ada');
+  const { apiKey } = await auth.accounts.createApiKey({ name: 'robot', permissions: ['admin'], ownerId });
+  Object.assign(store.accounts, { findUsers: () => Promise.reject(databaseUnavailable(undefined)) });
+  const { id } = apiKey.apiKey;
+  const error = await errorOf(auth.accounts.changeApiKey(id, { templates: ['demo'] }));
+  const [stored] = await store.accounts.findApiKeys([id]);
+  assert.equal([stored?.templates, error.delivered], [['demo'], 'unknown']);
 });
 
 test('an undefined field changes nothing', async () => {

@@ -1,5 +1,6 @@
 // Accounts of users of an identity provider: when the provider is asked again, and what ends them.
 
+import { isDeepStrictEqual } from 'node:util';
 import * as assert from 'uvu/assert';
 import { newUser } from '../../../src/auth/accounts/accounts.ts';
 import { CompanyAccounts } from '../../../src/auth/issuers/company-accounts.ts';
@@ -407,6 +408,30 @@ test('whose link an admin ends lose all sign-ins, also if the database interrupt
       assert.is(await store.oauth.count({ userId: eve.id }), 0, `write ${number}`);
       assert.is.not(after?.credentialsChangedAt, eve.credentialsChangedAt, `write ${number}`);
       if (outcome === 'done') break;
+    }
+});
+
+test('whose link the database interrupts half done are not told that nothing was changed', async () => {
+  const other = { issuer: SETTING.issuer, subject: 's-2' };
+  for (const change of ['link', 'unlink'] as const)
+    for (let number = 1; ; number += 1) {
+      const { company, store, said } = started();
+      const eve = await company.signIn(SETTING, said(['staff']));
+      await store.oauth.save({
+        ...{ kind: 'grant', key: 'g', grantId: 'g', userId: eve.id, createdAt: eve.createdAt, value: '{}' },
+      });
+      const state = async () => [
+        await store.accounts.findUsers(),
+        await store.oauth.list({ userId: eve.id }, 9),
+      ];
+      const before = await state();
+      failingAt(number, store, false);
+      const work = change === 'link' ? company.link(eve, other) : company.unlink(eve);
+      const error = await work.catch((thrown: unknown) => thrown);
+      if (error === undefined) break;
+      assert.ok(error instanceof GatewayError);
+      const isSame = isDeepStrictEqual(await state(), before);
+      assert.is(error.facts.delivered ?? 'no', isSame ? 'no' : 'unknown', `${change}, write ${number}`);
     }
 });
 

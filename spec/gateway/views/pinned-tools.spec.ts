@@ -170,6 +170,19 @@ test('the approvals of a view hold after a restart', async () => {
   assert.equal(await lives.store.approvals.list(), []);
 });
 
+test('a view that was stored while its approvals could not be was perhaps changed', async () => {
+  const { save } = lives.store.approvals;
+  lives.store.approvals.save = () => Promise.reject(databaseUnavailable(new Error('away'), 'no'));
+  const gateway = await lives.start();
+  await gateway.register('t', { id: 'a', endpoint: lives.server.url }, { waitMs: 20_000 });
+  const error = await gateway.views.put(VIEW).catch((thrown: unknown) => thrown);
+  lives.store.approvals.save = save;
+  assert.is(gateway.views.find('v').definition.id, 'v');
+  assert.ok(error instanceof GatewayError, String(error));
+  assert.equal([error.code, error.facts.delivered], ['DATABASE_UNAVAILABLE', 'unknown']);
+  await becomes(() => viewEcho(gateway), 'ok');
+});
+
 test('another node follows what was pinned, approved and released of a view', async () => {
   const [other, here] = [await lives.start(), await lives.start()];
   await here.register('t', { id: 'a', endpoint: lives.server.url }, { waitMs: 20_000 });

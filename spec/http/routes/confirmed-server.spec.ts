@@ -2,13 +2,14 @@
 
 import { filter, firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { parseRegistryDocument } from '../../../src/registry/files/registry-file.ts';
 import { startOAuthBackend } from '../../fixtures/oauth-backend.ts';
 import { startDocuments } from '../../fixtures/oauth-documents.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';
-import { appFor } from '../../helpers/http/app.ts';
+import { appFor, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('another authorization server behind a connection');
@@ -71,6 +72,32 @@ test('a registration confirms it, but not one by a caller of another template', 
     assert.is(await register(app.admin, 'mail'), second.issuer);
   } finally {
     await Promise.all([first.close(), second.close(), documents.close()]);
+  }
+});
+
+test('a registration is answered as made when its authorization server cannot be stored', async () => {
+  const store = new MemoryStore();
+  const { find } = store.oauth;
+  Object.assign(store.oauth, {
+    find: async (...asked: Parameters<typeof find>) => {
+      if (asked[0] === 'backend') throw databaseUnavailable(new Error('no answer'));
+      return find(...asked);
+    },
+  });
+  const backend = await startOAuthBackend();
+  const documents = await startDocuments(() => backend.issuer);
+  const own = await startApp({ gateway: { store, backendAccounts: connections } });
+  try {
+    const auth = { mode: 'oauth', who: 'user' };
+    const body = { template_name: 'mail', endpoint: `${documents.url}/mcp`, auth };
+    const answer = await own.ask('POST', '/gateway/register', { body });
+    assert.is(answer.outcome, '201');
+    assert.match(
+      String(answer.body.warnings),
+      'no account can be connected yet: the database does not answer',
+    );
+  } finally {
+    await Promise.all([own.close(), backend.close(), documents.close()]);
   }
 });
 

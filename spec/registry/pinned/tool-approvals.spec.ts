@@ -2,11 +2,13 @@
 // an approval. What approvals do is in gateway/views/pinned-tools.spec.ts.
 
 import * as assert from 'uvu/assert';
+import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';
 import { ToolApprovals } from '../../../src/registry/pinned/tool-approvals.ts';
 import { until } from '../../helpers/eventually.ts';
+import { errorOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { TurnCounter, turnsOf, untimedScheduler } from '../../helpers/time/turns.ts';
 
@@ -108,6 +110,27 @@ test('a read that began before an approval does not undo it: only one first list
     return own !== undefined && trust.isApproved('tool', own);
   };
   assert.equal([isApproved(first), isApproved(second)], [true, false]);
+});
+
+test('an approval of which a part could be stored was perhaps made', async () => {
+  const { approvals: store } = new MemoryStore();
+  await store.save([{ scope: 't', tool: 'first', digests: ['a'], definition: { name: 'first' } }]);
+  let [saves, failing] = [0, 1];
+  const save: typeof store.save = async (rows) => {
+    saves += 1;
+    if (saves === failing) throw databaseUnavailable(new Error('away'), 'no');
+    return store.save(rows);
+  };
+  const { approvals } = setUp({ ...store, save });
+  approvals.setPinned('t', true);
+  await approvals.read([], []);
+  const trust = approvals.trustOf('t');
+  const digests = await trust?.digestsOf(TOOLS);
+  assert.ok(trust !== undefined && digests !== undefined);
+  await trust.listed(digests, 'all');
+  assert.is((await errorOf(approvals.approve('t'))).delivered, 'no');
+  failing = 3;
+  assert.is((await errorOf(approvals.approve('t'))).delivered, 'unknown');
 });
 
 test.run();

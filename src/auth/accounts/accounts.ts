@@ -21,6 +21,7 @@ import {
 } from '../../domain/accounts/account.ts';
 import { isRestricted, type RightsLists, tooLongLists } from '../../domain/accounts/rights.ts';
 import { apiKeyNotFound, keptAdmin, userNotFound } from '../../domain/errors/account-errors.ts';
+import { restOfChange } from '../../domain/errors/gateway-errors.ts';
 import { validationFailed } from '../../domain/errors/request-errors.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { timestampOf } from '../../domain/text.ts';
@@ -221,7 +222,8 @@ export class Accounts {
     const apiKey = await this.#store.changeApiKey(id, change);
     this.#options.onChange?.(keyPrincipalId(id));
     if (apiKey === undefined) throw apiKeyNotFound(id);
-    const [owner] = apiKey.ownerId === undefined ? [] : await this.#store.findUsers([apiKey.ownerId]);
+    const [owner] =
+      apiKey.ownerId === undefined ? [] : await restOfChange(this.#store.findUsers([apiKey.ownerId]));
     return apiKeyViewOf(apiKey, owner, this.#options.wall());
   }
 

@@ -21,7 +21,7 @@ import {
   unknownProvider,
 } from '../../domain/errors/account-errors.ts';
 import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
-import { databaseUnavailable } from '../../domain/errors/gateway-errors.ts';
+import { databaseUnavailable, restOfChange } from '../../domain/errors/gateway-errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type Clock, isRecent } from '../../domain/time/clock.ts';
 import { insistently } from '../../persistence/insistent.ts';
@@ -177,8 +177,9 @@ export class CompanyAccounts {
     const owner = await this.#find(identity);
     if (owner?.id === user.id) return;
     if (owner !== undefined) throw linkedToAnother(owner.username);
-    await this.#endLink(user);
-    if (!(await store.replace(rowOfIdentity(identity, user), 0))) throw linkedToAnother();
+    const wasLinked = await this.#endLink(user);
+    const linking = store.replace(rowOfIdentity(identity, user), 0);
+    if (!(await (wasLinked ? restOfChange(linking) : linking))) throw linkedToAnother();
   }
 
   /** The account is one of this gateway only, and the tokens and grants of the user end; keys stay. NOT_FOUND without a link. */
@@ -192,21 +193,25 @@ export class CompanyAccounts {
     const identity = { kind: 'identity', userId: user.id } as const;
     if ((await store.count(identity)) === 0) return false;
     await this.#endSignIns(user);
-    await store.end(identity);
+    await restOfChange(store.end(identity));
     // Those of a sign-in meanwhile.
-    await this.#endSignIns(user);
+    await restOfChange(this.#endSignIns(user));
     return true;
   }
 
   async #endSignIns(user: User): Promise<void> {
-    const { store, accounts, onChange, clock } = this.#options;
+    const { accounts, onChange, clock } = this.#options;
     const updatedAt = new Date(clock.wall()).toISOString();
     await accounts.changeUser(user.id, { credentialsChangedAt: updatedAt, updatedAt });
-    const grants = await store.list({ kind: 'grant', userId: user.id }, MAX_OAUTH_ROWS);
+    await restOfChange(this.#endGrants(user)).finally(() => onChange(userPrincipalId(user.id)));
+  }
+
+  async #endGrants({ id: userId }: User): Promise<void> {
+    const { store } = this.#options;
+    const grants = await store.list({ kind: 'grant', userId }, MAX_OAUTH_ROWS);
     for (const { grantId } of grants) if (grantId !== undefined) await store.end({ grantId });
     // There are further grants, without which their tokens are invalid.
-    if (grants.length === MAX_OAUTH_ROWS) await store.end({ kind: 'grant', userId: user.id });
-    onChange(userPrincipalId(user.id));
+    if (grants.length === MAX_OAUTH_ROWS) await store.end({ kind: 'grant', userId });
   }
 
   /** Asks the provider again in the background, unless this node did so within the last 15 min. Costs a look-up. */

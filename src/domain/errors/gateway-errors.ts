@@ -1,6 +1,6 @@
 // The errors of the gateway itself: its start, its stop, its database.
 
-import { type Delivered, GatewayError, retryAfter } from './errors.ts';
+import { type Delivered, GatewayError, hasCode, retryAfter } from './errors.ts';
 
 /** No instance is known to be healthy yet. */
 export function gatewayStarting(): GatewayError {
@@ -31,6 +31,18 @@ export function databaseUnavailable(
 /** The disk or the quota of the database is full: it answers queries, and refuses changes. */
 export function databaseFull(cause: unknown, delivered: Delivered): GatewayError {
   return databaseUnavailable(cause, delivered, undefined, 'The database has no space left.');
+}
+
+/**
+ * The rest of a change of which a part is stored, or the reading of what is answered about it: DATABASE_UNAVAILABLE says
+ * then that it may have been made.
+ */
+export async function restOfChange<T>(rest: T): Promise<Awaited<T>> {
+  try {
+    return await rest;
+  } catch (thrown) {
+    throw hasCode(thrown, 'DATABASE_UNAVAILABLE') ? databaseUnavailable(thrown, 'unknown') : thrown;
+  }
 }
 
 const NOTHING_CHANGED = 'Nothing was changed.';

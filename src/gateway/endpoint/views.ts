@@ -10,6 +10,7 @@ import {
   ownerIdOf,
   type SourcedEvent,
 } from '../../domain/calls/exchange.ts';
+import { restOfChange } from '../../domain/errors/gateway-errors.ts';
 import { viewNotFound } from '../../domain/errors/registry-errors.ts';
 import { countHealth } from '../../domain/instances/instance.ts';
 import { definedFields, jsonCopy } from '../../domain/json/json.ts';
@@ -129,8 +130,8 @@ export class Views implements ServedViews {
     this.#settling.add(id);
     try {
       const stored = await registry.put(definition, { ...condition, names: draft.names });
-      await approvals.approveFirst(id, () => this.problems(id));
-      return { ...stored, problems: await this.problems(id) };
+      await restOfChange(approvals.approveFirst(id, () => this.problems(id)));
+      return { ...stored, problems: await restOfChange(this.problems(id)) };
     } finally {
       this.#settling.delete(id);
     }

@@ -11,6 +11,7 @@ import {
 } from '../../domain/accounts/account.ts';
 import { Email, KeyPermissions, RoleName, Username } from '../../domain/accounts/input-schemas.ts';
 import { notLinked, unknownProvider } from '../../domain/errors/account-errors.ts';
+import { restOfChange } from '../../domain/errors/gateway-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionCookie } from '../callers/credentials.ts';
 import {
@@ -332,7 +333,7 @@ export const userRoutes: readonly HttpRoute[] = [
       if (auth.company === undefined) throw unknownProvider();
       await auth.company.link(user, body);
       const subject = `/auth/users/${user.id} ${body.issuer} ${body.subject}`;
-      return json(200, userRecord(await auth.accounts.user(user.id)), { trail: { subject } });
+      return json(200, userRecord(await restOfChange(auth.accounts.user(user.id))), { trail: { subject } });
     },
   }),
   defineRoute('DELETE', '/auth/users/:user_id/link', {

@@ -5,7 +5,7 @@ import { LoadBalancerSettings } from '../../balancing/policy-schemas.ts';
 import type { Principal } from '../../domain/accounts/account.ts';
 import { TemplateId } from '../../domain/accounts/input-schemas.ts';
 import { hasAllTemplates } from '../../domain/accounts/rights.ts';
-import { type ErrorCode, GatewayError, type ValidationItem } from '../../domain/errors/errors.ts';
+import { type ErrorCode, GatewayError, hasCode, type ValidationItem } from '../../domain/errors/errors.ts';
 import { validationFailed } from '../../domain/errors/request-errors.ts';
 import { InstanceInput } from '../../domain/instances/instance.ts';
 import { pathWarnings } from '../../domain/nodes/nodes.ts';
@@ -212,6 +212,8 @@ async function warningsOfAccount(
       ? [`the authorization server ${issuer} does not register this gateway by itself: give a client_id`]
       : [];
   } catch (thrown) {
+    if (hasCode(thrown, 'DATABASE_UNAVAILABLE'))
+      return [`no account can be connected yet: the database does not answer`];
     const { BackendFetchFailure } = await import('../../vault/backend-fetch.ts'); // loaded with the vault
     if (!(thrown instanceof BackendFetchFailure)) throw thrown;
     return [`no account can be connected yet: ${thrown.message}`];

@@ -4,6 +4,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../../actors/fleet.ts';
 import { GatewayError } from '../../domain/errors/errors.ts';
+import { restOfChange } from '../../domain/errors/gateway-errors.ts';
 import { duplicateView, registryFull, templateNotFound } from '../../domain/errors/registry-errors.ts';
 import { validationFailed } from '../../domain/errors/request-errors.ts';
 import { isSecretName } from '../../domain/instances/secret-names.ts';
@@ -17,7 +18,7 @@ import { configFieldsOf } from '../../templates/config-schema.ts';
 import { definitionOf, SCRATCH, type TemplateDefinition, TemplateError } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
 import type { ActiveRegistry } from '../active-registry.ts';
-import { type RegistrySteps, restOfChange } from '../change-queue.ts';
+import type { RegistrySteps } from '../change-queue.ts';
 import { checkName } from '../checked-input.ts';
 import type { ToolApprovals } from '../pinned/tool-approvals.ts';
 import { type Protection, refuseDenied, refuseExposing } from '../refusals.ts';

@@ -8,10 +8,11 @@ import {
   type TemplateChange,
   type TemplateSettings,
 } from '../../balancing/template-settings.ts';
+import { restOfChange } from '../../domain/errors/gateway-errors.ts';
 import type { TemplateAuth } from '../../domain/instances/instance.ts';
 import type { Store } from '../../persistence/store.ts';
 import type { ActiveRegistry, ActiveRegistryDeps } from '../active-registry.ts';
-import { type RegistrySteps, restOfChange } from '../change-queue.ts';
+import type { RegistrySteps } from '../change-queue.ts';
 import { checkedTemplate, checkName } from '../checked-input.ts';
 import type { ViewRegistry } from './view-registry.ts';
 

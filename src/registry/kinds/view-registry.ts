@@ -4,7 +4,7 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Subject } from 'rxjs';
-import { databaseUnavailable } from '../../domain/errors/gateway-errors.ts';
+import { databaseUnavailable, restOfChange } from '../../domain/errors/gateway-errors.ts';
 import {
   duplicateView,
   registryFull,
@@ -16,7 +16,7 @@ import { keptBytes } from '../../domain/memory/held-bytes.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { NameTargets, StoredView, ViewDefinition } from '../../domain/views/view.ts';
 import type { ViewStore } from '../../persistence/store.ts';
-import { type RegistrySteps, restOfChange } from '../change-queue.ts';
+import type { RegistrySteps } from '../change-queue.ts';
 import type { ToolApprovals } from '../pinned/tool-approvals.ts';
 
 export const MAX_VIEWS = 1_000;

@@ -8,6 +8,7 @@ import type { ListedDigests, ToolDigests, ToolTrust, TrustOf } from '../../actor
 import type { TemplateSettings } from '../../balancing/template-settings.ts';
 import { groupsToMatch } from '../../domain/accounts/globs.ts';
 import { toolNotFound } from '../../domain/errors/backend-errors.ts';
+import { restOfChange } from '../../domain/errors/gateway-errors.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import type { Tool, WithheldItem } from '../../domain/mcp/mcp.ts';
 import { eachInGroups, inGroups } from '../../domain/time/task-groups.ts';
@@ -313,7 +314,8 @@ export class ToolApprovals {
     let revision: number | undefined;
     for (const rows of inGroups(approvals, MAX_ROWS)) {
       await scheduler.turn(rows.length);
-      revision = await store.save(rows);
+      const saving = store.save(rows);
+      revision = await (revision === undefined ? saving : restOfChange(saving));
     }
     scope.add(approvals); // all in one turn: a part would make the other tools new ones
     this.#savedMeanwhile?.push(...approvals);
