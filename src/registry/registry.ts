@@ -28,10 +28,6 @@ interface RegistryDeps extends Omit<InstanceRegistryDeps, 'active' | 'templates'
 export class Registry {
   readonly #deps: RegistryDeps;
   readonly #store: Store;
-  readonly active: Pick<
-    ActiveRegistry,
-    'find' | 'instanceDefinitions' | 'belongsHere' | 'hasSettings' | 'settings' | 'authOf'
-  >;
   readonly #active: ActiveRegistry;
   /** The template definitions of the store. */
   readonly definitions: DefinitionRegistry;
@@ -55,7 +51,6 @@ export class Registry {
     this.#queue = new ChangeQueue(deps.scheduler, deps.clock.now);
     const parts = { ...deps, emit: (event: GatewayEvent) => this.#emit(event) };
     this.#active = new ActiveRegistry(parts);
-    this.active = this.#active;
     const steps: RegistrySteps = {
       change: (work) => this.#change(work),
       reload: () => this.#reload(),
@@ -70,6 +65,14 @@ export class Registry {
     this.templates = new TemplateRegistry(kinds, steps);
     this.instances = new InstanceRegistry({ ...kinds, templates: this.templates }, steps);
     this.#follower = new Follower(() => this.reload(), deps.emit, deps.clock);
+  }
+
+  /** What is in force on this node, to be read. */
+  get active(): Pick<
+    ActiveRegistry,
+    'find' | 'instanceDefinitions' | 'belongsHere' | 'hasSettings' | 'settings' | 'authOf'
+  > {
+    return this.#active;
   }
 
   /** Applies the changes of other nodes, when earlier changes have ended. DATABASE_UNAVAILABLE. */
