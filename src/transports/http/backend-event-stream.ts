@@ -36,7 +36,8 @@ export class BackendEventStream implements AnswerSink {
   #answer: HttpAnswer | undefined;
   #cancelWait: (() => void) | undefined;
   #waitMs: number;
-  #lastEventId = '';
+  /** The id of the event after which the next stream continues; undefined when it begins at its start. */
+  #lastEventId: string | undefined;
   #isListening = false;
   #wasOpen = false;
   /** True when the last stream ended without an event after which the next one could continue. */
@@ -73,7 +74,7 @@ export class BackendEventStream implements AnswerSink {
   /** Listens in a session that replaced another one, from its beginning. */
   restart(): void {
     this.#closeStream();
-    this.#lastEventId = '';
+    this.#lastEventId = undefined;
     if (this.#isListening) this.#open();
   }
 
@@ -101,16 +102,16 @@ export class BackendEventStream implements AnswerSink {
     const retryMs = this.#answer?.retryMs;
     this.#keepEventId();
     this.#endOpening();
-    if (isSessionLost(ending, this.#wasOpen && this.#lastEventId === '')) {
+    if (isSessionLost(ending, this.#wasOpen && this.#lastEventId === undefined)) {
       this.#sink.sessionLost();
       return;
     }
     if (!mayReopen(ending)) {
       // The server may only not know the event: tries once more without its id.
-      if (this.#lastEventId === '') return;
-      this.#lastEventId = '';
+      if (this.#lastEventId === undefined) return;
+      this.#lastEventId = undefined;
     }
-    this.#hasMissed ||= this.#wasOpen && this.#lastEventId === '';
+    this.#hasMissed ||= this.#wasOpen && this.#lastEventId === undefined;
     this.#cancelWait = this.#clock.background.alarm(this.#nextWaitMs(retryMs), () => this.#open());
   }
 
@@ -127,7 +128,8 @@ export class BackendEventStream implements AnswerSink {
     const { session } = this.#sink;
     if (!session.hasSession) return;
     const headers = session.headers({ method: '' });
-    const resumed = this.#lastEventId === '' ? headers : { ...headers, 'last-event-id': this.#lastEventId };
+    const resumed =
+      this.#lastEventId === undefined ? headers : { ...headers, 'last-event-id': this.#lastEventId };
     this.#answer = new HttpAnswer(this);
     this.#opening ??= Promise.withResolvers();
     this.#cancelOpening = this.#clock.background.alarm(STREAM_OPENS_MS, () => this.#endOpening());
@@ -148,7 +150,7 @@ export class BackendEventStream implements AnswerSink {
   }
 
   #keepEventId(): void {
-    this.#lastEventId = this.#answer?.lastEventId || this.#lastEventId;
+    this.#lastEventId = this.#answer?.lastEventId ?? this.#lastEventId;
     this.#answer = undefined;
   }
 }

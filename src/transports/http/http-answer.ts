@@ -114,9 +114,9 @@ export class HttpAnswer implements AnswerReceiver {
     return this.#reader?.retryMs;
   }
 
-  /** The id of the event to resume the stream after; '' when it cannot be resumed. */
-  get lastEventId(): string {
-    return this.#reader?.lastEventId ?? '';
+  /** The id of the event to resume the stream after; undefined when it cannot be resumed. */
+  get lastEventId(): string | undefined {
+    return this.#reader?.lastEventId || undefined; // never empty
   }
 
   /** `run`: see TaskScheduler. Default: large bodies that end in one turn of the event loop are all read in it. */

@@ -175,20 +175,21 @@ export class HttpCall implements AnswerSink {
   #pollOrFail(ended: AnswerEnding, failure: GatewayError): void {
     const answer = this.#answer;
     this.#endPostSpan(answer?.status ?? 0);
+    const lastEventId = answer?.lastEventId;
     const isLegacy = this.#conversation.session.handshake.era === 'legacy';
-    if (answer === undefined || answer.lastEventId === '' || !isLegacy) {
+    if (lastEventId === undefined || !isLegacy) {
       this.#fail(failure);
       return;
     }
     const call = {
       clock: this.#conversation.backend.options.clock,
-      poll: (lastEventId: string) => this.#poll(lastEventId, failure),
+      poll: (after: string) => this.#poll(after, failure),
       interrupted: (retryMs: number | undefined) => this.emit({ kind: 'interrupted', retryMs }),
       fail: (error: GatewayError) => this.#fail(error),
       streamUnknown: () =>
         this.#conversation.session.hasSession ? this.#failForLostSession(failure) : this.#fail(failure),
     };
-    this.#polling = new StreamPolling(call, answer, failure);
+    this.#polling = new StreamPolling(call, { lastEventId, retryMs: answer?.retryMs }, failure);
     this.#polling.start(ended);
   }
 

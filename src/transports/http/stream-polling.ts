@@ -29,6 +29,9 @@ interface PolledCall {
 
 type LastAnswer = Pick<HttpAnswer, 'lastEventId' | 'retryMs'>;
 
+/** An answer whose stream can be resumed. */
+type FirstAnswer = LastAnswer & { readonly lastEventId: string };
+
 /** The polling of one call, until its answer or `end`. */
 export class StreamPolling {
   readonly #call: PolledCall;
@@ -39,10 +42,10 @@ export class StreamPolling {
   #emptyAttempts = 0;
   #cancelWait: (() => void) | undefined;
 
-  constructor(call: PolledCall, { lastEventId, retryMs }: LastAnswer, failure: GatewayError) {
+  constructor(call: PolledCall, first: FirstAnswer, failure: GatewayError) {
     this.#call = call;
-    this.#lastEventId = lastEventId;
-    this.#retryMs = retryMs;
+    this.#lastEventId = first.lastEventId;
+    this.#retryMs = first.retryMs;
     this.#failure = failure;
   }
 
@@ -61,8 +64,8 @@ export class StreamPolling {
 
   /** The stream that was requested has ended, too. */
   ended(answer: LastAnswer | undefined, ended: AnswerEnding): void {
-    const { lastEventId = '', retryMs } = answer ?? {};
-    if (lastEventId !== '' && lastEventId !== this.#lastEventId) {
+    const { lastEventId, retryMs } = answer ?? {};
+    if (lastEventId !== undefined && lastEventId !== this.#lastEventId) {
       this.#emptyAttempts = 0;
       this.#lastEventId = lastEventId;
     }
