@@ -191,7 +191,8 @@ export class ClientSessions implements AllSessions {
    */
   async checkRecoverable(value: SessionValue): Promise<void> {
     const group = this.deps.fleet.group(value.template);
-    await untilNotStarting(group.byId.get(value.binding?.instanceId ?? ''), this.deps.clock);
+    const instance = value.binding && group.byId.get(value.binding.instanceId);
+    await untilNotStarting(instance, this.deps.clock);
     if (!isRecoverable(value, group)) throw sessionLost('its backend does not know it any more');
     this.#places.check(value);
   }

@@ -104,8 +104,8 @@ export function hasOtherCandidates(group: TemplateGroup, than: InstanceRef): boo
  */
 export function isRecoverable(value: SessionValue, group: TemplateGroup): boolean {
   const { binding } = value;
-  const definition = group.byId.get(binding?.instanceId ?? '')?.definition;
-  const isIntact = binding?.isShared === true && definition !== undefined && isNetworked(definition);
+  const instance = binding && group.byId.get(binding.instanceId);
+  const isIntact = binding?.isShared === true && instance !== undefined && isNetworked(instance.definition);
   return isIntact || mayMove(value, group);
 }
 

@@ -223,13 +223,13 @@ export class AggregateSession implements OwnedSession {
     return own !== undefined && this.#parts.get(own.template)?.isAt(own.id) === true;
   }
 
-  exchange(request: ExchangeRequest, instanceId = ''): Observable<SourcedEvent> {
+  exchange(request: ExchangeRequest, instanceId?: string): Observable<SourcedEvent> {
     return defer(() => {
       const { endReason } = this.#value;
       if (endReason !== undefined) throw sessionEnded(endReason);
       this.callCount += 1;
       this.#used();
-      const bound = splitInstance(instanceId)?.template;
+      const bound = instanceId === undefined ? undefined : splitInstance(instanceId)?.template;
       const events$ = request.method === SET_LEVEL ? this.#setLevel(request) : this.#route(request, bound);
       return events$.pipe(
         finalize(() => {
