@@ -2,10 +2,11 @@
 
 import type { LookupAddress } from 'node:dns';
 import type { IncomingMessage } from 'node:http';
-import { isIP, type LookupFunction } from 'node:net';
+import { isIP } from 'node:net';
 import type { Clock } from '../domain/time/clock.ts';
 import { lookupOutside } from '../net/lookup.ts';
 import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../net/network-guard.ts';
+import { allowedLookup } from '../net/outside/allowed-lookup.ts';
 import { OutsidePlaces } from '../net/outside/places.ts';
 import {
   askOutside,
@@ -139,19 +140,12 @@ export class BackendFetch {
     const host = hostOf(url);
     const refused = new BackendFetchFailure(`the server ${url.host} has no address that may be asked`);
     if (isIP(host) !== 0 && !isAllowed(host)) throw refused;
-    /** The look-up that checks addresses. All of them must be allowed: another look-up would choose any of them. */
-    const guarded: LookupFunction = (hostname, options, callback) => {
-      this.#lookup(hostname, Number(options.family ?? 0)).then(
-        (found) => {
-          const [first] = found;
-          if (first === undefined || !found.every(({ address }) => isAllowed(address)))
-            return callback(refused, '', 4);
-          if (options.all) return callback(null, found);
-          return callback(null, first.address, first.family);
-        },
-        (error) => callback(error, '', 4),
-      );
-    };
+    const lookup = allowedLookup({
+      find: (hostname, family) => this.#lookup(hostname, family),
+      isAllowed,
+      refused: () => refused,
+      failed: (thrown) => thrown,
+    });
     const { headers = {}, isBodyIgnored = false, partly, ...others } = request;
     const { clock } = this.#options;
     const read: OutsideRequest['read'] = isBodyIgnored
@@ -164,7 +158,7 @@ export class BackendFetch {
     const answer = await askOutside(url, {
       ...others,
       headers: { accept: 'application/json', 'user-agent': 'stagedoor', ...headers },
-      lookup: guarded,
+      lookup,
       handshakes: this.#handshakes,
       alarm: clock.alarm,
       timeoutMs: TIMEOUT_MS,

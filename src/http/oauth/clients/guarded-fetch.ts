@@ -1,11 +1,11 @@
 // Requests that an outsider causes: documents of clients, and their keys.
 
-import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import { lookupOutside } from '../../../net/lookup.ts';
 import { addressesIn, SPECIAL_NETWORKS } from '../../../net/network-guard.ts';
+import { allowedLookup } from '../../../net/outside/allowed-lookup.ts';
 import { OutsidePlaces } from '../../../net/outside/places.ts';
 import { askOutside, OutsideFailure, OutsideSilence } from '../../../net/outside/request.ts';
 import { OutsideHandshakes } from '../../../net/tls/outside-handshakes.ts';
@@ -88,19 +88,12 @@ export class GuardedFetch {
     return !this.#isSpecial(address) || this.#isOpen(address);
   }
 
-  /** All addresses must be allowed: another look-up would choose any of them. */
-  readonly #lookup: LookupFunction = (hostname, options, callback) => {
-    lookupOutside(hostname, { family: Number(options.family ?? 0) }).then(
-      (found) => {
-        const [first] = found;
-        if (first === undefined || !found.every(({ address }) => this.#isAllowed(address)))
-          return callback(new FetchFailure('its server has no public address'), '', 4);
-        if (options.all) return callback(null, found);
-        return callback(null, first.address, first.family);
-      },
-      () => callback(new FetchFailure('its server has no address'), '', 4),
-    );
-  };
+  readonly #lookup = allowedLookup({
+    find: (hostname, family) => lookupOutside(hostname, { family }),
+    isAllowed: (address) => this.#isAllowed(address),
+    refused: () => new FetchFailure('its server has no public address'),
+    failed: () => new FetchFailure('its server has no address'),
+  });
 
   async #fetch(url: URL, bounds: FetchBounds): Promise<Fetched> {
     const host = url.hostname.replace(/^\[|\]$/g, '');
