@@ -16,23 +16,30 @@ import {
   shownStateOf,
   warningsOf,
 } from '../remote/answers.ts';
-import { findGateway } from '../remote/remote.ts';
+import { findGateway, type Remote } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 import { attemptAsync, type CheckResult, ok, warn } from './result.ts';
 
 /** The checks, in the order of the output. */
 export const GATEWAY_CHECKS = {
-  instances: checkInstances,
-  lists: checkLists,
-  nodes: checkNodes,
-  roles: checkRoles,
-  views: checkViews,
+  instances: whereOneRuns(checkInstances),
+  lists: whereOneRuns(checkLists),
+  nodes: whereOneRuns(checkNodes),
+  roles: whereOneRuns(checkRoles),
+  views: whereOneRuns(checkViews),
 };
 
+/** The check, which has nothing to do without a running gateway. */
+function whereOneRuns(check: (gateway: Remote, config: Config) => Promise<readonly CheckResult[]>) {
+  return async (config: Config, terminal: Terminal): Promise<readonly CheckResult[]> => {
+    const gateway = await attemptAsync(() => findGateway(undefined, terminal));
+    if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
+    return check(gateway, config);
+  };
+}
+
 /** Finds instances of a running gateway that get no calls. */
-async function checkInstances(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
-  const gateway = await attemptAsync(() => findGateway(undefined, terminal));
-  if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
+async function checkInstances(gateway: Remote): Promise<readonly CheckResult[]> {
   const registry = await attemptAsync(() => gateway.request('/gateway/registry'));
   // checkLists says what to do then.
   if (registry instanceof Error) return [ok(`not checked: ${registry.message}`)];
@@ -57,9 +64,7 @@ async function checkInstances(_config: Config, terminal: Terminal): Promise<read
 const MAX_NAMED = 10;
 
 /** Finds items that a running gateway leaves out of its lists at `/mcp`. */
-async function checkLists(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
-  const gateway = await attemptAsync(() => findGateway(undefined, terminal));
-  if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
+async function checkLists(gateway: Remote): Promise<readonly CheckResult[]> {
   const registry = await attemptAsync(() => gateway.request('/gateway/registry'));
   if (registry instanceof GatewayRefusal) {
     const text = `not checked, since ${gateway.url} does not show its templates: ${registry.message}`;
@@ -83,9 +88,7 @@ async function checkLists(_config: Config, terminal: Terminal): Promise<readonly
 }
 
 /** Finds nodes that share the database of a running gateway, and not its secret, version or settings. */
-async function checkNodes(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
-  const gateway = await attemptAsync(() => findGateway(undefined, terminal));
-  if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
+async function checkNodes(gateway: Remote): Promise<readonly CheckResult[]> {
   const answer = await attemptAsync(() => gateway.request('/gateway/nodes'));
   // checkLists says what to do then.
   if (answer instanceof Error) return [ok(`not checked: ${answer.message}`)];
@@ -97,9 +100,7 @@ async function checkNodes(_config: Config, terminal: Terminal): Promise<readonly
 }
 
 /** Finds roles that users of a running gateway have, and templates that roles name, without a definition. */
-async function checkRoles({ roles }: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
-  const gateway = await attemptAsync(() => findGateway(undefined, terminal));
-  if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
+async function checkRoles(gateway: Remote, { roles }: Config): Promise<readonly CheckResult[]> {
   const users = await attemptAsync(() => gateway.request('/auth/users'));
   const registry = await attemptAsync(() => gateway.request('/gateway/registry'));
   // checkLists says what to do then.
@@ -125,9 +126,7 @@ async function checkRoles({ roles }: Config, terminal: Terminal): Promise<readon
 }
 
 /** Finds the faults of the views of a running gateway. */
-async function checkViews(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
-  const gateway = await attemptAsync(() => findGateway(undefined, terminal));
-  if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
+async function checkViews(gateway: Remote): Promise<readonly CheckResult[]> {
   const answer = await attemptAsync(() => gateway.request('/gateway/views'));
   // checkLists says what to do then.
   if (answer instanceof Error) return [ok(`not checked: ${answer.message}`)];
