@@ -95,15 +95,11 @@ export const connectionRoutes: readonly HttpRoute[] = [
     request: { body: NewConnectionBody },
     answers: { 201: { description: 'It is valid for at least five minutes', body: ConnectionAddress } },
     errors: ['TEMPLATE_NOT_FOUND', 'SERVER_NOT_FOUND'],
-    handler: async ({ body, principal }, { gateway, backendAccounts }) => {
+    handler: async ({ body, principal }, services) => {
       const { template, instance_id: instanceId } = body;
-      if (!mayUse(principal, template)) throw templateNotFound(template);
-      gateway.instance(template, instanceId);
-      const target = backendAccounts?.targetOf(template, instanceId);
-      if (backendAccounts === undefined || target === undefined)
-        throw wrong('instance_id', 'The instance wants no account.');
+      const { accounts, target } = targetOf(template, instanceId, principal, services);
       const owner = ownerOf(principal, target.auth.who);
-      const { url } = await backendAccounts.connectLinks.linkFor({ template, instanceId, owner });
+      const { url } = await accounts.connectLinks.linkFor({ template, instanceId, owner });
       return json(201, { url }, { trail: { subject: `${template}/${instanceId} for ${owner}` } });
     },
   }),
@@ -113,17 +109,13 @@ export const connectionRoutes: readonly HttpRoute[] = [
     request: { body: ConfirmBody },
     answers: { 200: { description: 'It is used, and the instance is opened again', body: ConfirmedServer } },
     errors: ['TEMPLATE_NOT_FOUND', 'SERVER_NOT_FOUND', 'BACKEND_UNAVAILABLE'],
-    handler: async ({ body, principal }, { gateway, backendAccounts }) => {
+    handler: async ({ body, principal }, services) => {
       const { template, instance_id: instanceId, issuer } = body;
-      if (!mayUse(principal, template)) throw templateNotFound(template);
-      gateway.instance(template, instanceId);
-      const target = backendAccounts?.targetOf(template, instanceId);
-      if (backendAccounts === undefined || target === undefined)
-        throw wrong('instance_id', 'The instance wants no account.');
-      const vault = await backendAccounts.open();
+      const { accounts, target } = targetOf(template, instanceId, principal, services);
+      const vault = await accounts.open();
       const { server, resource, changedTo } = await vault.confirm(target, issuer);
       if (changedTo !== undefined) throw wrong('issuer', `The server names ${changedTo}.`);
-      gateway.restart(template, instanceId);
+      services.gateway.restart(template, instanceId);
       const trail = { subject: `${template}/${instanceId}: ${server.issuer}` };
       return json(200, { issuer: server.issuer, resource }, { trail });
     },
@@ -158,6 +150,24 @@ export function auditConnections(
       subject: `${resource} for ${owner}: ${reason}`,
     });
   });
+}
+
+/**
+ * What an instance wants an account for, if the caller may use its template. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND;
+ * VALIDATION_ERROR: it wants none.
+ */
+function targetOf(
+  template: string,
+  instanceId: string,
+  principal: Principal,
+  { gateway, backendAccounts: accounts }: Pick<Services, 'gateway' | 'backendAccounts'>,
+) {
+  if (!mayUse(principal, template)) throw templateNotFound(template);
+  gateway.instance(template, instanceId);
+  const target = accounts?.targetOf(template, instanceId);
+  if (accounts === undefined || target === undefined)
+    throw wrong('instance_id', 'The instance wants no account.');
+  return { accounts, target };
 }
 
 /** An admin connects the shared account, a user the own one. An API key has none. */
