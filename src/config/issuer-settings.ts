@@ -23,21 +23,14 @@ export interface IssuerSetting {
   readonly roles: GroupRoles;
 }
 
+/** Entries of one list of issuers. */
 const MAX_ISSUERS = 20;
 const FIELDS = ['issuer', 'audience', 'jwks_uri', 'claims', 'id_jag', 'roles'];
 const CLAIMS = ['subject', 'scope', 'client', 'groups'] as const;
 
 const issuers: SettingType<readonly IssuerSetting[]> = {
   type: 'a list of issuers, each with `issuer`, `audience`, `jwks_uri`, `claims`, `id_jag` and `roles`',
-  read: (raw) => {
-    if (raw === 'none') return [];
-    const value = typeof raw === 'string' ? jsonIn(raw) : raw;
-    if (!Array.isArray(value) || value.length > MAX_ISSUERS) return undefined;
-    const all = value.map((each, index) => issuerIn(each, `auth.issuers, entry ${index + 1}`));
-    const twice = all.find(({ issuer }, index) => all.findIndex((each) => each.issuer === issuer) !== index);
-    if (twice !== undefined) throw new ConfigError(`auth.issuers: ${twice.issuer} is listed twice`);
-    return all;
-  },
+  read: (raw) => entriesIn('auth.issuers', raw, issuerIn, ({ issuer }) => issuer),
   show: (value) => (value.length === 0 ? 'none' : JSON.stringify(value.map(written))),
 };
 
@@ -49,6 +42,36 @@ export const ISSUERS = setting<readonly IssuerSetting[]>({
   doc: 'Other authorization servers whose tokens for this gateway are accepted as they are, with the roles of their groups. See docs/guides/other-issuers.md.',
 });
 
+/**
+ * The entries of a list of issuers, as a file or a variable gives it; undefined when it is not a list, or too long. ConfigError
+ * for an entry that `entryIn` refuses, and for one that is listed twice, by its id.
+ */
+export function entriesIn<Entry extends Pick<IssuerSetting, 'issuer'>>(
+  key: string,
+  raw: unknown,
+  entryIn: (value: unknown, fail: Fail) => Entry,
+  idOf: (entry: Entry) => string,
+): readonly Entry[] | undefined {
+  if (raw === 'none') return [];
+  const value = typeof raw === 'string' ? jsonIn(raw) : raw;
+  if (!Array.isArray(value) || value.length > MAX_ISSUERS) return undefined;
+  const all = value.map((each, index) =>
+    entryIn(each, (what) => {
+      throw new ConfigError(`${key}, entry ${index + 1}: ${what}`);
+    }),
+  );
+  const ids = all.map(idOf);
+  const twice = all.find((entry, index) => ids.indexOf(idOf(entry)) !== index);
+  if (twice !== undefined) throw new ConfigError(`${key}: ${twice.issuer} is listed twice`);
+  return all;
+}
+
+/** Refuses keys that an entry does not have. */
+export function checkKeys(entry: object, known: readonly string[], fail: Fail): void {
+  const unknown = Object.keys(entry).find((name) => !known.includes(name));
+  if (unknown !== undefined) fail(`unknown key ${JSON.stringify(unknown)}; known: ${known.join(', ')}`);
+}
+
 /** True for https, and for http on this machine. */
 export function isSafeUrl(text: string): boolean {
   if (!/^https?:\/\/[^\s/?#@\\]+(\/[^\s?#\\]*)?$/i.test(text) || !URL.canParse(text)) return false;
@@ -56,13 +79,9 @@ export function isSafeUrl(text: string): boolean {
   return protocol === 'https:' || isLoopback(hostname);
 }
 
-function issuerIn(value: unknown, place: string): IssuerSetting {
-  const fail = (what: string): never => {
-    throw new ConfigError(`${place}: ${what}`);
-  };
+function issuerIn(value: unknown, fail: Fail): IssuerSetting {
   if (!isJsonObject(value)) return fail('expected `issuer` and `roles`');
-  const unknown = Object.keys(value).find((name) => !FIELDS.includes(name));
-  if (unknown !== undefined) fail(`unknown key ${JSON.stringify(unknown)}; known: ${FIELDS.join(', ')}`);
+  checkKeys(value, FIELDS, fail);
   const { issuer, audience, jwks_uri: jwksUri, claims = {}, id_jag: idJag = false, roles } = value;
   if (typeof issuer !== 'string' || !isSafeUrl(issuer))
     return fail('`issuer` must be an https URL, or http on loopback, as in the claim `iss`');

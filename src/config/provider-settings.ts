@@ -1,10 +1,9 @@
 // The setting of identity providers, with whose accounts users sign in: its form, and the faults that it names. Source: ADR
 // 214.
 
-import { definedFields, isJsonObject, jsonIn } from '../domain/json/json.ts';
-import { ConfigError } from './config-error.ts';
+import { definedFields, isJsonObject } from '../domain/json/json.ts';
 import { type Fail, type GroupRole, type GroupRoles, roleIn, rolesIn, textsIn } from './group-roles.ts';
-import { type ClaimNames, claimsIn, isSafeUrl } from './issuer-settings.ts';
+import { type ClaimNames, checkKeys, claimsIn, entriesIn, isSafeUrl } from './issuer-settings.ts';
 import { type SettingType, setting } from './setting-types.ts';
 
 const CLAIMS = ['subject', 'username', 'email', 'groups'] as const;
@@ -32,7 +31,6 @@ export interface ProviderSetting {
 
 /** The path of redirect URIs, which the id of a provider follows: the whole is registered at the provider. */
 export const CALLBACK = '/oauth/callback/';
-const MAX_PROVIDERS = 20;
 const HOUR_MS = 3_600_000;
 const MAX_HOURS = 168;
 const LABEL = /^[^\p{C}\p{Zl}\p{Zp}]{1,60}$/u;
@@ -45,15 +43,7 @@ const ANYBODY = /^\/(?:common|organizations|consumers)(?:\/|$)/i;
 
 const providers: SettingType<readonly ProviderSetting[]> = {
   type: `a list of providers, each with ${FIELDS.map((field) => `\`${field}\``).join(', ')}`,
-  read: (raw) => {
-    if (raw === 'none') return [];
-    const value = typeof raw === 'string' ? jsonIn(raw) : raw;
-    if (!Array.isArray(value) || value.length > MAX_PROVIDERS) return undefined;
-    const all = value.map((each, index) => providerIn(each, `auth.providers, entry ${index + 1}`));
-    const twice = all.find(({ id }, index) => all.findIndex((each) => each.id === id) !== index);
-    if (twice !== undefined) throw new ConfigError(`auth.providers: ${twice.issuer} is listed twice`);
-    return all;
-  },
+  read: (raw) => entriesIn('auth.providers', raw, providerIn, ({ id }) => id),
   show: (value) => (value.length === 0 ? 'none' : JSON.stringify(value.map(written))),
   mask: (value) =>
     value.length === 0
@@ -70,13 +60,9 @@ export const PROVIDERS = setting<readonly ProviderSetting[]>({
   doc: 'Identity providers with whose accounts users sign in, with the roles of their groups. See docs/guides/company-accounts.md.',
 });
 
-function providerIn(value: unknown, place: string): ProviderSetting {
-  const fail: Fail = (what) => {
-    throw new ConfigError(`${place}: ${what}`);
-  };
+function providerIn(value: unknown, fail: Fail): ProviderSetting {
   if (!isJsonObject(value)) return fail('expected `issuer`, `client_id`, `client_secret` and `label`');
-  const unknown = Object.keys(value).find((name) => !FIELDS.includes(name));
-  if (unknown !== undefined) fail(`unknown key ${JSON.stringify(unknown)}; known: ${FIELDS.join(', ')}`);
+  checkKeys(value, FIELDS, fail);
   const { issuer, label, claims = {}, roles, require = {}, everyone, session_hours: hours = 12 } = value;
   const { id_jag: idJag = false } = value;
   if (typeof issuer !== 'string' || !isSafeUrl(issuer))
