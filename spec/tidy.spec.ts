@@ -63,9 +63,9 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
   ],
   'a comment names files that exist': [['src/a.ts', '// The rules: domain/calls/a.ts']],
   'an exported class has a docblock': [['src/a.ts', '/* A */\nexport class A {}']],
-  'an exported name is declared once, and no other type has it': [
-    ['src/http/a.ts', 'export interface A {}'],
-    ['src/cli/a.ts', 'interface A {}'],
+  'an exported name is declared once, and no other type or constant has it': [
+    ['src/http/a.ts', 'export const MAX_A = 1;'],
+    ['src/cli/a.ts', 'const MAX_A = 2;'],
     ['src/index.ts', ''],
   ],
   'an exported type is used in another file': [

@@ -3,14 +3,14 @@
 import * as assert from 'uvu/assert';
 import { optionsOf } from '../../src/cli/command.ts';
 import { config } from '../../src/cli/commands/config.ts';
-import { COMMANDS, GROUPS } from '../../src/cli/commands/index.ts';
+import { COMMAND_GROUPS, COMMANDS } from '../../src/cli/commands/index.ts';
 import { commandHelp, groupHelp, overview } from '../../src/cli/help.ts';
 import { ALL_SETTINGS } from '../../src/config/settings.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('help');
-const top = overview(COMMANDS, GROUPS);
-const groupText = (group: string) => groupHelp(COMMANDS, group, GROUPS[group] ?? '');
+const top = overview(COMMANDS, COMMAND_GROUPS);
+const groupText = (group: string) => groupHelp(COMMANDS, group, COMMAND_GROUPS[group] ?? '');
 
 test('shows usage, options and examples of each command', () => {
   for (const command of COMMANDS) {
@@ -36,7 +36,7 @@ test('fits the terminal, and wraps nothing in a pipe', () => {
       const long = options.split('\n').filter((line) => line.length > columns);
       assert.equal(long, [], `${command.name} at ${columns}`);
     }
-    const lines = overview(COMMANDS, GROUPS, columns).split('\n');
+    const lines = overview(COMMANDS, COMMAND_GROUPS, columns).split('\n');
     assert.ok(lines.every((line) => line.length <= columns));
   }
   for (const command of COMMANDS) {
@@ -92,9 +92,9 @@ test('shows each noun with its verbs, and each group with its commands', () => {
   assert.match(top, /^ {2}node +[\w ]+: list, drain, resume$/m);
   const views = groupText('view');
   assert.equal(headings(views), ['Usage', 'Commands', 'Options', 'Environment']);
-  assert.is(views.split('\n')[0], `${GROUPS.view}.`);
+  assert.is(views.split('\n')[0], `${COMMAND_GROUPS.view}.`);
   const groups = COMMANDS.map(({ name }) => name.replace(/ ?[^ ]+$/, '')).filter((name) => name !== '');
-  assert.equal(Object.keys(GROUPS).sort(), [...new Set(groups)].sort());
+  assert.equal(Object.keys(COMMAND_GROUPS).sort(), [...new Set(groups)].sort());
 });
 
 test('lists the environment variables for a gateway only where a command uses a gateway', () => {

@@ -7,7 +7,7 @@ import { SerialQueue } from '../domain/time/serial-queue.ts';
 /** The longest wait of close() for a running write, in ms. */
 const CLOSE_MS = 2_000;
 /** The longest wait of a list for buffered entries, in ms: a database with slow writes can still be read. */
-const READ_MS = 1_000;
+const BEFORE_READING_MS = 1_000;
 
 /** Decides when its owner writes; `close` has it write once more. */
 export class Flusher {
@@ -47,7 +47,7 @@ export class Flusher {
 
   /** Writes the buffered entries before a read, waiting 1 s at most. */
   async beforeReading(): Promise<void> {
-    await settlesWithin(this.now(), READ_MS, this.#clock);
+    await settlesWithin(this.now(), BEFORE_READING_MS, this.#clock);
   }
 
   /** A last write, bounded in time; the timer starts no more writes. */

@@ -2,7 +2,7 @@
 
 import { VERSION } from '../domain/version.ts';
 import { type CommandLine, readCommandLine } from './command-line.ts';
-import { COMMANDS, GROUPS } from './commands/index.ts';
+import { COMMAND_GROUPS, COMMANDS } from './commands/index.ts';
 import { Cancelled, CommandFailure, UsageError } from './failures.ts';
 import { commandHelp, groupHelp, overview } from './help.ts';
 import { processTerminal, quietTerminal, type Terminal } from './terminal.ts';
@@ -47,10 +47,10 @@ async function perform(line: CommandLine, terminal: Terminal): Promise<number> {
     case 'overview': {
       const show = line.isRequested ? terminal.print : terminal.complain;
       const { group } = line;
-      const about = group === undefined ? undefined : GROUPS[group];
+      const about = group === undefined ? undefined : COMMAND_GROUPS[group];
       show(
         group === undefined || about === undefined
-          ? overview(COMMANDS, GROUPS, terminal.columns)
+          ? overview(COMMANDS, COMMAND_GROUPS, terminal.columns)
           : groupHelp(COMMANDS, group, about, terminal.columns),
       );
       return line.isRequested ? SUCCESS : USAGE;

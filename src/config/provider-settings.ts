@@ -30,7 +30,7 @@ export interface ProviderSetting {
 }
 
 /** The path of redirect URIs, which the id of a provider follows: the whole is registered at the provider. */
-export const CALLBACK = '/oauth/callback/';
+export const PROVIDER_CALLBACK = '/oauth/callback/';
 const HOUR_MS = 3_600_000;
 const MAX_HOURS = 168;
 const LABEL = /^[^\p{C}\p{Zl}\p{Zp}]{1,60}$/u;

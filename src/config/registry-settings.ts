@@ -3,7 +3,7 @@
 import * as types from './setting-types.ts';
 import { setting } from './setting-types.ts';
 
-export const REGISTRY = {
+export const REGISTRY_SETTINGS = {
   url: setting<string>({
     key: 'registry.url',
     kind: types.webAddress,

@@ -9,7 +9,7 @@ import type { ViewNames } from '../domain/views/view.ts';
 import { CLUSTER } from './cluster-settings.ts';
 import { OAUTH, PUBLIC_URL } from './oauth-settings.ts';
 import { policySettings } from './policy-settings.ts';
-import { REGISTRY } from './registry-settings.ts';
+import { REGISTRY_SETTINGS } from './registry-settings.ts';
 import { DEFINED_ROLES } from './role-settings.ts';
 import * as types from './setting-types.ts';
 import { rowsOf, type Setting, setting } from './setting-types.ts';
@@ -401,7 +401,7 @@ export const SETTINGS = {
   /** The other gateways on the same database. */
   cluster: CLUSTER,
   /** Registries of MCP servers. */
-  registry: REGISTRY,
+  registry: REGISTRY_SETTINGS,
   /** The folder of templates, as an absolute path; undefined: the templates of the package. */
   templatesFolder: setting({
     key: 'templates_dir',

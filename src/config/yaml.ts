@@ -9,7 +9,7 @@ import { codeOf, messageOf } from '../domain/errors/errors.ts';
 export const MAX_ANCHORS = 10_000;
 
 /** Codes of the parser whose messages have text of the document in their midst, or name no fault of it. */
-const FAULTS: Readonly<Record<string, string>> = {
+const YAML_FAULTS: Readonly<Record<string, string>> = {
   TAG_RESOLVE_FAILED: 'Unresolved tag',
   BAD_DIRECTIVE: 'Invalid directive',
   BAD_DQ_ESCAPE: 'Invalid escape sequence',
@@ -75,5 +75,5 @@ export function readYaml(text: string): YamlText {
 function faultOf(thrown: unknown): string {
   // Messages of the parser have such text only at the end, behind a colon that follows a word: `The : indicator` has none.
   const [said = ''] = messageOf(thrown).split(/(?<=\S): |:?\n/);
-  return FAULTS[codeOf(thrown) ?? ''] ?? said;
+  return YAML_FAULTS[codeOf(thrown) ?? ''] ?? said;
 }

@@ -40,7 +40,7 @@ interface SyncDeps extends Partial<DiscoveryOptions> {
 }
 
 /** The providers of sources, by name. */
-const PROVIDERS: Readonly<Record<string, Provider>> = { docker, podman, kubernetes };
+const DISCOVERY_PROVIDERS: Readonly<Record<string, Provider>> = { docker, podman, kubernetes };
 const DEFAULT_NAMESPACE = 'mcp-servers';
 /** Waits before a lost source is followed again, in ms. */
 const FIRST_WAIT_MS = 500;
@@ -97,7 +97,7 @@ export class Sync {
     const context = { env, namespace, hintsOf, logins: this.#logins, signal: this.#closing.signal };
     const sources = new Map<string, Source>();
     const warnings: string[] = [];
-    for (const [name, sourcesOf] of Object.entries(PROVIDERS)) {
+    for (const [name, sourcesOf] of Object.entries(DISCOVERY_PROVIDERS)) {
       try {
         for (const source of await sourcesOf(context)) sources.set(source.origin, source);
       } catch (thrown) {

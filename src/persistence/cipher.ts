@@ -20,7 +20,7 @@ export class CipherError extends OperatorError {
   override readonly name = 'CipherError';
 }
 
-const VERSION = 'v1';
+const CIPHER_FORM = 'v1';
 const ENCRYPTED = /^v1\.([0-9a-f]{8})\.([A-Za-z0-9_-]+)$/;
 
 /**
@@ -36,9 +36,9 @@ export function createCipher(keys: readonly Uint8Array[]): Cipher {
     encrypt(text, purpose) {
       // Decryption would return another character for a lone surrogate.
       if (!text.isWellFormed()) throw new CipherError('the text to be encrypted is not well-formed Unicode');
-      return `${VERSION}.${first.id}.${encryptBytes(first.key, text, purpose).toString('base64url')}`;
+      return `${CIPHER_FORM}.${first.id}.${encryptBytes(first.key, text, purpose).toString('base64url')}`;
     },
-    isCurrent: (encrypted) => encrypted.startsWith(`${VERSION}.${first.id}.`),
+    isCurrent: (encrypted) => encrypted.startsWith(`${CIPHER_FORM}.${first.id}.`),
     decrypt(encrypted, purpose) {
       const [, id = '', encoded = ''] = ENCRYPTED.exec(encrypted) ?? [];
       const bytes = Buffer.from(encoded, 'base64url');

@@ -15,7 +15,7 @@ import { aggregateInstance, splitInstance } from './aggregate/names.ts';
 export const MAX_OWN_TASKS = 2_500;
 export const MAX_OWNERS = 100;
 /** The most remembered instances that gave one owner the same task id. */
-const MAX_INSTANCES = 8;
+const MAX_TASK_INSTANCES = 8;
 /** The longest id that is remembered, in characters. */
 export const MAX_TASK_ID_LENGTH = 1_024;
 
@@ -133,7 +133,7 @@ export class KnownTasks {
     const instance = isAggregate ? instanceId : aggregateInstance({ template: pathName, id: instanceId });
     const own = this.#owners.get(owner.id) ?? new LruMap(MAX_OWN_TASKS);
     const others = (own.get(taskId) ?? []).filter((known) => known !== instance);
-    own.set(taskId, [...others.slice(1 - MAX_INSTANCES), instance]);
+    own.set(taskId, [...others.slice(1 - MAX_TASK_INSTANCES), instance]);
     this.#owners.set(owner.id, own);
   }
 

@@ -100,7 +100,7 @@ function messageOf({ message, facts: { plainMessage, items } }: GatewayError): s
   return items === undefined ? text : [text, ...items.map((item) => item.msg)].join(' ');
 }
 
-const CLOSE_BRACE = Buffer.from('}');
+const MESSAGE_END = Buffer.from('}');
 
 /**
  * The answer to request `id` in UTF-8: `{"jsonrpc":"2.0","id":…,"result":…}`. Copies the result once, and
@@ -113,7 +113,7 @@ export function resultMessage(id: JsonRpcId, result: JsonText): Buffer {
   const message = Buffer.allocUnsafe(headBytes + bytes.length + 1);
   message.write(head);
   message.set(bytes, headBytes);
-  message.set(CLOSE_BRACE, headBytes + bytes.length);
+  message.set(MESSAGE_END, headBytes + bytes.length);
   return message;
 }
 

@@ -19,9 +19,9 @@ export interface NodeLock {
 }
 
 /** Interval at which the holder changes its row, in ms. */
-const HEARTBEAT_MS = 3_000;
+const LOCK_HEARTBEAT_MS = 3_000;
 /** A row without a change for this time, in ms, belongs to a killed process: longer than a heartbeat and an operation. */
-const EXPIRY_MS = 10_000;
+const LOCK_EXPIRY_MS = 10_000;
 /** The longest wait for the deletion of the lock, in ms. */
 const RELEASE_MS = 2_000;
 /** Interval at which a start checks the row of its node, in ms. */
@@ -82,7 +82,7 @@ export async function lockNodeOfServer(
     return isChanged;
   };
   if (!(await change()))
-    throw new ConfigError(inUse(rowOf(await settings.read(name)).who, nodeId, EXPIRY_NOTE));
+    throw new ConfigError(inUse(rowOf(await settings.read(name)).who, nodeId, LOCK_EXPIRY_NOTE));
 
   let isReported = false;
   const sendHeartbeat = async (): Promise<void> => {
@@ -100,7 +100,7 @@ export async function lockNodeOfServer(
     }
   };
   let heartbeat = Promise.resolve();
-  const heartbeats = ticks$(systemClock, HEARTBEAT_MS)
+  const heartbeats = ticks$(systemClock, LOCK_HEARTBEAT_MS)
     .pipe(
       exhaustMap(() => {
         heartbeat = sendHeartbeat().catch(() => {
@@ -131,13 +131,13 @@ async function untilFree(
   const { who, place: identity } = rowOf(first);
   if (isGone(identity)) return first;
   onNotice(
-    `the node "${nodeId}" belongs to ${who}, which did not release it: waiting ${EXPIRY_MS / 1_000} s for its heartbeat`,
+    `the node "${nodeId}" belongs to ${who}, which did not release it: waiting ${LOCK_EXPIRY_MS / 1_000} s for its heartbeat`,
   );
-  for (let waitedMs = 0; waitedMs < EXPIRY_MS; waitedMs += CHECK_MS) {
+  for (let waitedMs = 0; waitedMs < LOCK_EXPIRY_MS; waitedMs += CHECK_MS) {
     await sleep(systemClock, CHECK_MS, signal);
     const now = await settings.read(name);
     if (now === undefined) return undefined;
-    if (now !== first) throw new ConfigError(inUse(rowOf(now).who, nodeId, EXPIRY_NOTE));
+    if (now !== first) throw new ConfigError(inUse(rowOf(now).who, nodeId, LOCK_EXPIRY_NOTE));
   }
   return first;
 }
@@ -206,7 +206,7 @@ function statusOf(pid: number): { state: string | undefined; startTime: string |
   return { state: fields[0], startTime: fields[19] };
 }
 
-const EXPIRY_NOTE = ` (the lock of a killed process expires after ${EXPIRY_MS / 1_000} s)`;
+const LOCK_EXPIRY_NOTE = ` (the lock of a killed process expires after ${LOCK_EXPIRY_MS / 1_000} s)`;
 
 /** The row in a text, which only this file writes. */
 function rowOf(text = '{}'): Row {

@@ -11,7 +11,7 @@ import type { PublicTls } from './public-tls.ts';
 /** The longest handshake, in ms. */
 const HANDSHAKE_MS = 10_000;
 
-const PLAIN_TEXT =
+const HTTPS_ONLY =
   'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\nThis port speaks HTTPS: use https:// in the URL.\n';
 
 export function secureServer(
@@ -31,7 +31,7 @@ export function secureServer(
   });
   // This runs before the listener of Node, which closes the connection.
   server.prependListener('tlsClientError', (error: NodeJS.ErrnoException, secure) => {
-    if (error.code === 'ERR_SSL_HTTP_REQUEST') handshakes.of(secure)?.end(PLAIN_TEXT);
+    if (error.code === 'ERR_SSL_HTTP_REQUEST') handshakes.of(secure)?.end(HTTPS_ONLY);
   });
   return server;
 }

@@ -20,7 +20,7 @@ import type { OwnClients } from './own-clients.ts';
 import { RefreshSlots } from './refresh-slots.ts';
 
 /** The longest refresh of one node, in ms: the time for one answer of the authorization server, and for the database. */
-const LEASE_MS = 30_000;
+const REFRESH_LEASE_MS = 30_000;
 /** The longest wait for another node, or for other refreshes at the same server, in ms. */
 const WAIT_MS = 10_000;
 const CHECK_MS = 100;
@@ -235,7 +235,7 @@ export class Refreshes {
     if (untilMs + skewMs <= clock.wall()) return false;
     if (life !== undefined && lives?.hasEnded(life) === true) return false;
     const seen = this.#leases.get(key);
-    if (seen?.untilMs === untilMs) return clock.now() - seen.sinceMs < LEASE_MS;
+    if (seen?.untilMs === untilMs) return clock.now() - seen.sinceMs < REFRESH_LEASE_MS;
     this.#leases.set(key, { untilMs, sinceMs: clock.now() });
     return true;
   }
@@ -262,7 +262,7 @@ export class Refreshes {
     const { connections, clock } = this.#options;
     const failed = this.#failed.get(read.key);
     if (failed !== undefined && clock.now() - failed.atMs < AGAIN_MS) throw failed.failure;
-    const lease = { untilMs: clock.wall() + LEASE_MS, tries, life: this.#options.lives?.life() };
+    const lease = { untilMs: clock.wall() + REFRESH_LEASE_MS, tries, life: this.#options.lives?.life() };
     const taken = await connections.replace(read, { ...read.value, lease });
     if (taken === undefined) return false;
     let answer: ReturnType<typeof tokensIn>;

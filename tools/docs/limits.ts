@@ -6,7 +6,10 @@ import { STATELESS_IDLE_MS } from '../../src/actors/calls/stateless/stateless-co
 import { MAX_QUEUED_PER_INSTANCE, QUEUE_WAIT_MS } from '../../src/actors/calls/wait-queue.ts';
 import { EXTENSION_IDLE_MS } from '../../src/actors/instances/dedicated-conversation.ts';
 import { MAX_UNDELIVERED_BYTES } from '../../src/actors/message-buffer.ts';
-import { MAX_ASKED, MAX_RESOURCES } from '../../src/actors/subscriptions/resource-subscriptions.ts';
+import {
+  MAX_RESOURCES,
+  MAX_SUBSCRIBE_REQUESTS,
+} from '../../src/actors/subscriptions/resource-subscriptions.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { SETTINGS_FILE } from '../../src/config/sources.ts';
 import { MAX_ANCHORS } from '../../src/config/yaml.ts';
@@ -315,7 +318,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Subscriptions of one conversation with a legacy server that it has not answered',
-      `${MAX_ASKED}; per caller ${share}`,
+      `${MAX_SUBSCRIBE_REQUESTS}; per caller ${share}`,
       'others wait; they are not sent if their clients have left',
     ],
   ],

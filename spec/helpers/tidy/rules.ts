@@ -128,8 +128,8 @@ const DECLARED = /^export (?:abstract )?(?:async )?(?:const|function\*?|class|in
 /** An exported type, with its name. */
 const EXPORTED_TYPE = /^export (?:interface|type) (\w+)/gm;
 
-/** A type that only its file has, with its name. */
-const OWN_TYPE = /^(?:abstract )?(?:class|interface|type) (\w+)/gm;
+/** A type or a constant that only its file has, with its name. */
+const OWN = /^(?:(?:abstract )?(?:class|interface|type) (\w+)|const ([A-Z][A-Z\d_]+)\b)/gm;
 
 /** What each variant of a table exports under the same name: a kind of transport, the migrations of a database. */
 const VARIANTS: ReadonlySet<string> = new Set(['open', 'migrations']);
@@ -226,7 +226,7 @@ export const rules: readonly Rule[] = [
   },
   {
     // The same name for two things has to be looked up at each use.
-    name: 'an exported name is declared once, and no other type has it',
+    name: 'an exported name is declared once, and no other type or constant has it',
     check: ({ path }, repository) => {
       if (path !== 'src/index.ts') return [];
       const places = new Map<string, Set<string>>();
@@ -235,7 +235,8 @@ export const rules: readonly Rule[] = [
         for (const [, name = ''] of source.code.matchAll(DECLARED))
           if (!VARIANTS.has(name)) places.set(name, (places.get(name) ?? new Set()).add(source.path));
       for (const source of sources)
-        for (const [, name = ''] of source.code.matchAll(OWN_TYPE)) places.get(name)?.add(source.path);
+        for (const [, type, name = type ?? ''] of source.code.matchAll(OWN))
+          places.get(name)?.add(source.path);
       return [...places].flatMap(([name, files]) =>
         files.size > 1 ? [`${name} is in ${[...files].join(', ')}`] : [],
       );

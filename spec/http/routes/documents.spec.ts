@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import * as assert from 'uvu/assert';
-import { ASSETS } from '../../../src/http/docs/documents.ts';
+import { PAGE_ASSETS } from '../../../src/http/docs/documents.ts';
 import { head, sendRaw } from '../../helpers/clients/raw-http.ts';
 import { startWithAccounts } from '../../helpers/http/accounts.ts';
 import { appFor } from '../../helpers/http/app.ts';
@@ -13,7 +13,7 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('the API documents');
 const app = appFor(test, () => startWithAccounts());
 
-const FILES = Object.entries(ASSETS).flatMap(([page, assets]) =>
+const FILES = Object.entries(PAGE_ASSETS).flatMap(([page, assets]) =>
   Object.entries(assets).map(([name, { type }]) => [`/${page}/assets/${name}`, type] as const),
 );
 const PLACES = [
@@ -53,7 +53,7 @@ test('answer 404 for unlisted files and path traversal', async () => {
 test('are pages that load only files of the gateway, without telemetry', async () => {
   const swagger = (await app.ask('GET', '/docs')).text;
   const loaded = [...swagger.matchAll(/\s(?:src|href)="([^"]*)"/g)].map(([, url]) => url);
-  const files = Object.keys(ASSETS.docs).map((name) => `docs/assets/${name}`);
+  const files = Object.keys(PAGE_ASSETS.docs).map((name) => `docs/assets/${name}`);
   assert.equal(loaded.sort(), files.sort());
   assert.not.match(swagger, /https?:\/\/(?!www\.w3\.org)/);
   assert.match(swagger, /"url":"openapi\.json","validatorUrl":null/);
@@ -94,7 +94,7 @@ test('allow inline scripts and styles by hash, and otherwise only files of the g
 
 test('have files that are all installed, with all edits', async () => {
   const { resolve } = createRequire(import.meta.url);
-  for (const [page, assets] of Object.entries(ASSETS))
+  for (const [page, assets] of Object.entries(PAGE_ASSETS))
     for (const [name, { module, edits = [] }] of Object.entries(assets)) {
       const { text } = await app.ask('GET', `/${page}/assets/${name}`);
       const installed = await readFile(resolve(module), 'utf8');

@@ -35,7 +35,7 @@ export const BACKEND_ANSWER_MS = 30_000;
 /** Wait before a failed request is repeated, in ms. */
 const RETRY_MS = 5_000;
 /** The most unanswered requests at a backend, of which an owner has a share; further ones wait. */
-export const MAX_ASKED = 64;
+export const MAX_SUBSCRIBE_REQUESTS = 64;
 /**
  * The most resources of one conversation, with a backend of either era. With a legacy backend an owner has a share of
  * them.
@@ -98,7 +98,7 @@ export class ResourceSubscriptions {
    */
   readonly #due = new Map<string, Set<ResourceEntry>>();
   #isComparing = false;
-  readonly #asked = new UserShares(MAX_ASKED);
+  readonly #asked = new UserShares(MAX_SUBSCRIBE_REQUESTS);
   /** Resources whose request failed, until all of them are asked again. */
   readonly #failed = new Set<ResourceEntry>();
   /** Subscribers for which there was no room, at most MAX_RESOURCES. Further ones are not tried again. */

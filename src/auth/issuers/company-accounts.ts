@@ -60,7 +60,7 @@ interface Vouched extends Pick<ProviderAnswer, 'subject' | 'claims'> {
 }
 
 /** The provider is asked again after this time, while the account is used. */
-const CONFIRM_MS = 15 * 60_000;
+const CONFIRM_AGAIN_MS = 15 * 60_000;
 /** The time for which an account stays enabled while its provider cannot be asked. */
 const UNREACHABLE_MS = 24 * 3_600_000;
 const ASKING_MS = 30_000;
@@ -147,7 +147,7 @@ export class CompanyAccounts {
           ? own
           : own.filter((scope) => scopesOfRole(role, this.#options.roles).includes(scope));
       const account = async () => {
-        await this.confirm(known.id, CONFIRM_MS);
+        await this.confirm(known.id, CONFIRM_AGAIN_MS);
         const user = await this.#find(identity);
         if (user?.isActive !== true) throw accountDisabled(known.username);
         return user;
@@ -218,9 +218,9 @@ export class CompanyAccounts {
   used(userId: string): void {
     const { clock, accounts, warn } = this.#options;
     const nowMs = clock.now();
-    if (nowMs - (this.#looked.get(userId) ?? Number.NEGATIVE_INFINITY) < CONFIRM_MS) return;
+    if (nowMs - (this.#looked.get(userId) ?? Number.NEGATIVE_INFINITY) < CONFIRM_AGAIN_MS) return;
     this.#looked.set(userId, nowMs);
-    this.confirm(userId, CONFIRM_MS).catch(async (thrown: unknown) => {
+    this.confirm(userId, CONFIRM_AGAIN_MS).catch(async (thrown: unknown) => {
       this.#looked.delete(userId);
       if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) return;
       // A database that fails at this moment leaves the id.

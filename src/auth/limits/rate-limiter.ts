@@ -7,7 +7,7 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 
 /** A fixed window that begins with the first request: a sliding one has no single time for `X-RateLimit-Reset`. */
-export const WINDOW_SECONDS = 3_600;
+export const RATE_WINDOW_SECONDS = 3_600;
 /** The window of calls that a view limits. */
 export const CALL_WINDOW_SECONDS = 60;
 
@@ -24,7 +24,7 @@ export const MAX_COUNTED_PRINCIPALS = 50_000;
 export interface SharedCounter {
   /**
    * Adds `count` and compares with the limit in one step: a count over the limit is not added. Default window:
-   * WINDOW_SECONDS.
+   * RATE_WINDOW_SECONDS.
    */
   add(key: string, count: number, limit: number, windowSeconds?: number): Promise<Window | undefined>;
   close(): void;
@@ -58,7 +58,7 @@ export class RateLimiter {
   #chunks: DividedCounter | undefined;
 
   /** `shared`: the counter of all processes. Without it this process counts alone. */
-  constructor(clock: Clock, shared?: SharedCounter, windowSeconds = WINDOW_SECONDS) {
+  constructor(clock: Clock, shared?: SharedCounter, windowSeconds = RATE_WINDOW_SECONDS) {
     this.#clock = clock;
     this.#shared = shared;
     this.#windowSeconds = windowSeconds;

@@ -10,7 +10,7 @@ import { ConfigError } from '../../config/config-error.ts';
 import { messageOf } from '../../domain/errors/errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type Clock, timeLimit } from '../../domain/time/clock.ts';
-import { type SharedCounter, WINDOW_SECONDS } from './rate-limiter.ts';
+import { RATE_WINDOW_SECONDS, type SharedCounter } from './rate-limiter.ts';
 
 /** The longest wait of a request for Redis. */
 const COMMAND_MS = 250;
@@ -76,7 +76,7 @@ export async function openRedisCounter({ url, log, clock }: RedisCounterOptions)
   redis.on('error', onFailure);
   await opened(redis, clock).catch(onFailure);
   return {
-    add: async (key, count, limit, windowSeconds = WINDOW_SECONDS) => {
+    add: async (key, count, limit, windowSeconds = RATE_WINDOW_SECONDS) => {
       const rule = `${limit} ${windowSeconds}`;
       const limiter = limiters.get(rule) ?? limiterOn(redis, limit, windowSeconds);
       limiters.set(rule, limiter);

@@ -26,7 +26,7 @@ import type { Terminal } from '../terminal.ts';
 /** Takes the requests of the /auth routes. */
 export type AccountClient = Pick<Remote, 'request'>;
 
-const ROUTES = [...userRoutes, ...apiKeyRoutes, ...grantRoutes];
+const LOCAL_ROUTES = [...userRoutes, ...apiKeyRoutes, ...grantRoutes];
 
 export async function withLocalClient<T>(
   input: CommandInput,
@@ -83,7 +83,7 @@ function clientOf(services: Services, record: (action: string, subject: string) 
     request: async (path, { method = 'GET', body = {} } = {}) => {
       const [, list = path, id = ''] = /^(\/auth\/.+)\/(.+)$/.exec(path) ?? [];
       const isMeant = (written: string) => (id === '' ? written === list : written.startsWith(`${list}/:`));
-      const route = ROUTES.find((each) => each.method === method && isMeant(each.path));
+      const route = LOCAL_ROUTES.find((each) => each.method === method && isMeant(each.path));
       if (route === undefined) throw new Error(`no route for ${method} ${path}`);
       // The parts of a request that the routes of accounts use.
       const input: Partial<RawInput> = {

@@ -115,7 +115,7 @@ export const COMMAND_BLOCKS: readonly CommandBlock[] = [
 export const COMMANDS: readonly Command[] = COMMAND_BLOCKS.flatMap(({ commands }) => commands);
 
 /** What the commands of a group are about, for help, in its order. */
-export const GROUPS: Readonly<Record<string, string>> = {
+export const COMMAND_GROUPS: Readonly<Record<string, string>> = {
   gateway: 'A gateway, from its start to its stop',
   instance: 'The servers behind a gateway, each a program or an endpoint',
   template: 'What servers are, and the settings of their instances',

@@ -73,7 +73,7 @@ function filterOf(input: CommandInput): (line: string) => boolean {
 }
 
 /** The interval between reads of a followed log, in ms, and the most bytes of one read. */
-const READ_MS = 200;
+const FOLLOW_MS = 200;
 const PIECE_BYTES = 64 * 1024;
 const LINE_END = 10;
 
@@ -94,7 +94,7 @@ async function follow(
     const piece = await read(file, at, Math.min(size, at + PIECE_BYTES));
     at += piece.length;
     if (piece.length === 0) {
-      await pause(READ_MS, signal);
+      await pause(FOLLOW_MS, signal);
       continue;
     }
     const end = piece.lastIndexOf(LINE_END);

@@ -3,7 +3,7 @@
 
 import type { Config } from '../../config/config.ts';
 import { isSafeUrl } from '../../config/issuer-settings.ts';
-import { CALLBACK, type ProviderSetting } from '../../config/provider-settings.ts';
+import { PROVIDER_CALLBACK, type ProviderSetting } from '../../config/provider-settings.ts';
 import { codeOf, messageOf } from '../../domain/errors/errors.ts';
 import { isLoopback, localUrl } from '../../domain/local-address.ts';
 import { printable } from '../output.ts';
@@ -85,7 +85,7 @@ async function checkProvider(provider: ProviderSetting, address: string): Promis
         'write `issuer` in auth.providers as the provider does',
       ),
     ];
-  const redirectUri = `${address}${CALLBACK}${provider.id}`;
+  const redirectUri = `${address}${PROVIDER_CALLBACK}${provider.id}`;
   const skew = Math.round((answer.dateMs - Date.now()) / 1_000);
   const clock =
     Math.abs(skew) > SKEW_SECONDS

@@ -88,7 +88,7 @@ const FLUSH_MS = 100;
 /** The most unwritten bytes and collected characters, together, that are kept while nothing can be written. */
 const MAX_BACKLOG = 1024 * 1024;
 /** The longest wait at the end of the process until everything is written, and the pause between two attempts, in ms. */
-const LAST_WAIT_MS = 200;
+const LAST_LINES_MS = 200;
 const LAST_PAUSE_MS = 5;
 
 /** A destination for pino. It has a timer only while lines wait, and the timer keeps no process alive. */
@@ -131,7 +131,7 @@ export class LogSink {
   close(): void {
     this.flushSync();
     const pause = new Int32Array(new SharedArrayBuffer(4));
-    for (let waitedMs = 0; this.#unsent.length > 0 && waitedMs < LAST_WAIT_MS; waitedMs += LAST_PAUSE_MS) {
+    for (let waitedMs = 0; this.#unsent.length > 0 && waitedMs < LAST_LINES_MS; waitedMs += LAST_PAUSE_MS) {
       Atomics.wait(pause, 0, 0, LAST_PAUSE_MS);
       this.flushSync();
     }

@@ -21,7 +21,7 @@ import { TokenIssuer } from './trust/peer-tokens.ts';
 
 /** Requests under way at one node. Over it: NODE_UNAVAILABLE. */
 const MAX_CALLS = 1_024;
-const MAX_STREAMS = 8_192;
+const MAX_PEER_STREAMS = 8_192;
 const PING_MS = 1_000;
 /** A gap between two looks at the requests, in ms, after which this node slept: it could not hear the other one. */
 const SLEPT_MS = 3_000;
@@ -95,7 +95,7 @@ export class PeerClient {
     const connector = peerConnector(peer.address, keys.tls);
     this.#connector = connector;
     this.#calls = new ConnectionPool(connector, { clock, maxConnections: MAX_CALLS + PING_CONNECTIONS });
-    this.#streams = new ConnectionPool(connector, { clock, maxConnections: MAX_STREAMS, isKept: false });
+    this.#streams = new ConnectionPool(connector, { clock, maxConnections: MAX_PEER_STREAMS, isKept: false });
   }
 
   /** Id of the node. */
@@ -126,7 +126,7 @@ export class PeerClient {
       lost: (error) => this.#lost(exchange, error),
       ended: (outcome) => this.#ended(exchange, outcome),
     });
-    const isFull = isStream ? this.#openStreams >= MAX_STREAMS : this.calls >= MAX_CALLS;
+    const isFull = isStream ? this.#openStreams >= MAX_PEER_STREAMS : this.calls >= MAX_CALLS;
     this.#exchanges.add(exchange);
     if (isStream) this.#openStreams += 1;
     if (isFull) queueMicrotask(() => this.#fail(exchange, 'it has too many requests from this node'));

@@ -12,7 +12,7 @@ const SILENT_MS = 3_000;
 /** An answer to a ping that takes longer, in ms, is slow. */
 const SLOW_PING_MS = 500;
 /** The time in which all answers of a member have to be slow to make it slow, in ms. */
-const SLOW_MS = 5_000;
+const SLOW_LIFE_MS = 5_000;
 /** Time between the two refused connections, in ms. */
 export const REFUSED_AGAIN_MS = 200;
 /**
@@ -48,7 +48,7 @@ export function standingOf(
   if (row.end !== undefined) return 'ended';
   if (process === 'running') return 'live'; // it gets no pings
   if (atMs - answeredAtMs >= SILENT_MS) return 'silent';
-  return slowSinceMs !== undefined && atMs - slowSinceMs >= SLOW_MS ? 'slow' : 'live';
+  return slowSinceMs !== undefined && atMs - slowSinceMs >= SLOW_LIFE_MS ? 'slow' : 'live';
 }
 
 /** The state of another process as the supervisor of this one sees it; the supervisor alone judges its life. Source: ADR 192. */

@@ -2,7 +2,7 @@
 // Source: ADR 173.
 
 import type { RateLimiter } from '../../auth/limits/rate-limiter.ts';
-import { MAX_COUNTED_PRINCIPALS, WINDOW_SECONDS } from '../../auth/limits/rate-limiter.ts';
+import { MAX_COUNTED_PRINCIPALS, RATE_WINDOW_SECONDS } from '../../auth/limits/rate-limiter.ts';
 import { isJsonObject } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import {
@@ -37,7 +37,7 @@ export function shareLimits({
   peers,
   now,
   path = '/peer/limit',
-  windowSeconds = WINDOW_SECONDS,
+  windowSeconds = RATE_WINDOW_SECONDS,
 }: ShareLimitsOptions): [string, PeerAnswerer] {
   const limitPeers: LimitPeers = {
     lives: peers.lives,

@@ -187,7 +187,7 @@ async function parsedPage(
 
 const NO_ITEMS = Buffer.from('[]');
 /** Bytes of the items of one task. */
-const PART_BYTES = 64 * 1024;
+const TASK_BYTES = 64 * 1024;
 
 /** The items of an array in order, as many as one task takes. */
 export function* itemsInParts(listed: Buffer): Generator<readonly Buffer[]> {
@@ -196,7 +196,7 @@ export function* itemsInParts(listed: Buffer): Generator<readonly Buffer[]> {
   for (const { start, end } of itemsOf(listed)) {
     part.push(listed.subarray(start, end));
     bytes += end - start;
-    if (bytes < PART_BYTES) continue;
+    if (bytes < TASK_BYTES) continue;
     yield part;
     part = [];
     bytes = 0;

@@ -198,7 +198,7 @@ function readAnswer(buffer: Buffer, start: number): ResultMessage | undefined {
     const end = value === NO_INDEX ? NO_INDEX : skipValue(source, value, 1);
     if (end === NO_INDEX) return undefined;
     if (spells(JSONRPC, buffer, key, keyEnd)) {
-      if (hasVersion || !spells(VERSION, buffer, value, end)) return undefined;
+      if (hasVersion || !spells(RPC_VERSION, buffer, value, end)) return undefined;
       hasVersion = true;
     } else if (spells(ID, buffer, key, keyEnd)) {
       if (id !== undefined || end - value > MAX_ID_LENGTH) return undefined;
@@ -256,7 +256,7 @@ function isOtherKind(key: Buffer): boolean {
 const METHOD = Buffer.from('"method"');
 const ERROR = Buffer.from('"error"');
 const JSONRPC = Buffer.from('"jsonrpc"');
-const VERSION = Buffer.from('"2.0"');
+const RPC_VERSION = Buffer.from('"2.0"');
 const ID = Buffer.from('"id"');
 const RESULT = Buffer.from('"result"');
 /** The ids of the gateway are short; a longer one is left to the parser. */

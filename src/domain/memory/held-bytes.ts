@@ -121,7 +121,7 @@ export const UNCOUNTED_KEPT_BYTES = 4 * 1024;
  */
 export const UNCOUNTED_BYTES = 16 * 1024;
 /** Counted for each piece besides its bytes. */
-export const PIECE_BYTES = 256;
+export const BYTES_PER_PIECE = 256;
 /** The size of the buffer that small buffers of Node share. A holding may keep as much besides its bytes. */
 const SHARED_BYTES = Buffer.poolSize;
 
@@ -134,7 +134,7 @@ export function withoutRest(bytes: Buffer): Buffer {
   return kept <= SHARED_BYTES || bytes.length * 2 >= kept ? bytes : Buffer.from(bytes);
 }
 
-/** The same for many of them, each of which counts PIECE_BYTES: it shares nothing. */
+/** The same for many of them, each of which counts BYTES_PER_PIECE: it shares nothing. */
 export function inOwnMemory(bytes: Buffer): Buffer {
   if (bytes.length * 2 >= bytes.buffer.byteLength) return bytes;
   const own = Buffer.allocUnsafeSlow(bytes.length);

@@ -17,7 +17,7 @@ export const SESSION_VERSION = 1;
 /** The most bytes of a session as text. */
 const MAX_SESSION_BYTES = 16 * 1024;
 
-const AnyObject = Type.Unsafe<JsonObject>(Type.Record(Type.String(), Type.Unknown()));
+const AnyFields = Type.Unsafe<JsonObject>(Type.Record(Type.String(), Type.Unknown()));
 const Text = Type.String();
 
 const CLOSED = { additionalProperties: false };
@@ -28,7 +28,7 @@ const COMMON = {
   /** The id of the principal that opened the session. */
   ownerId: Text,
   /** The facts that the client declared in the handshake. */
-  profile: Type.Object({ protocolVersion: Text, capabilities: AnyObject, clientInfo: AnyObject }, CLOSED),
+  profile: Type.Object({ protocolVersion: Text, capabilities: AnyFields, clientInfo: AnyFields }, CLOSED),
   /** The server that the client knows from the handshake; absent before it. */
   greeted: Type.Optional(
     Type.Object(
@@ -36,7 +36,7 @@ const COMMON = {
         era: Type.Union([Type.Literal('legacy'), Type.Literal('modern'), Type.Literal('bare')]),
         protocolVersion: Text,
         serverInfo: Type.Object({ name: Text, version: Text }, CLOSED),
-        capabilities: AnyObject,
+        capabilities: AnyFields,
       },
       CLOSED,
     ),

@@ -22,7 +22,7 @@ const FIRST_ANSWER_MS = 60_000;
 const ANSWER_MS = 5_000;
 /** The time after an answer in which further output still belongs to it, in ms. */
 const REST_MS = 200;
-const TERMINATE_MS = 2_000;
+const PROBE_TERMINATE_MS = 2_000;
 /** Characters that are shown of a line that is not a message. */
 const SHOWN_CHARACTERS = 200;
 /** Bytes of output that are read of one program. */
@@ -58,7 +58,7 @@ async function withProgram(
   try {
     const running = await startProcess(
       program,
-      { terminateMs: TERMINATE_MS, passEnv },
+      { terminateMs: PROBE_TERMINATE_MS, passEnv },
       { onOutput: (chunk) => wire.take(chunk), onError: () => {}, onPipeClosed: () => {} },
       over.signal,
     );
@@ -79,10 +79,10 @@ async function withProgram(
 async function end(running: RunningProgram): Promise<void> {
   running.endInput();
   for (const signal of ['TERM', 'KILL'] as const) {
-    if (await settlesWithin(running.exited, TERMINATE_MS, systemClock)) break;
+    if (await settlesWithin(running.exited, PROBE_TERMINATE_MS, systemClock)) break;
     await running.signal(signal);
   }
-  await settlesWithin(running.swept ?? running.exited, 2 * TERMINATE_MS, systemClock);
+  await settlesWithin(running.swept ?? running.exited, 2 * PROBE_TERMINATE_MS, systemClock);
 }
 
 /** The longest waits for the first answer and for later ones. */

@@ -28,10 +28,14 @@ export interface ServedViewDeps {
 }
 
 /** A caller over HTTP, to which tools are listed as a client of the newest revision gets them. */
-export const PROFILE = { protocolVersion: MODERN_VERSIONS[0], capabilities: {}, clientInfo: GATEWAY_INFO };
+export const GATEWAY_PROFILE = {
+  protocolVersion: MODERN_VERSIONS[0],
+  capabilities: {},
+  clientInfo: GATEWAY_INFO,
+};
 
 /** The gateway itself: names and approvals do not depend on the rights of a caller. */
-const GATEWAY: Client = { owner: ANONYMOUS, profile: PROFILE };
+const GATEWAY: Client = { owner: ANONYMOUS, profile: GATEWAY_PROFILE };
 
 /** Serves its clients by AggregateBackends, as `/mcp` does, with a selection of its own. */
 export class ServedView {

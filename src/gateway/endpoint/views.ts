@@ -33,7 +33,7 @@ import { compiledLists } from '../../protocol/aggregate/views/view-directory.ts'
 import type { ViewCondition } from '../../registry/kinds/view-registry.ts';
 import type { ToolApprovals } from '../../registry/pinned/tool-approvals.ts';
 import type { ServedViews, ViewPreview, ViewRecord, ViewTool } from '../gateway-types.ts';
-import { PROFILE, ServedView, type ServedViewDeps } from './served-view.ts';
+import { GATEWAY_PROFILE, ServedView, type ServedViewDeps } from './served-view.ts';
 
 export interface ViewsDeps extends ServedViewDeps {
   readonly dispatcher: Pick<Dispatcher, 'exchange'>;
@@ -215,7 +215,7 @@ export class Views implements ServedViews {
     const shown = typeof view === 'string' ? this.#of(view) : await this.#draft(checkedView(jsonCopy(view)));
     if (shown === undefined) throw viewNotFound(String(view));
     const problems = await shown.survey();
-    const client = { owner, profile: PROFILE };
+    const client = { owner, profile: GATEWAY_PROFILE };
     const listing = await shown.directory.listing('tools', client);
     const names = listing.items.map(({ name }) => String(name));
     const asks = names.filter((name) => shown.directory.knownTarget(name, owner)?.asks === true);
@@ -243,7 +243,7 @@ export class Views implements ServedViews {
     const { instanceId: _, ...others } = options;
     const toTemplate = (template: string, own: ExchangeRequest) =>
       this.#deps.dispatcher.exchange(template, own, others).pipe(map(withAggregateInstance(template)));
-    return view.backends.route(request, { owner, profile: PROFILE }, toTemplate);
+    return view.backends.route(request, { owner, profile: GATEWAY_PROFILE }, toTemplate);
   }
 
   #of(id: string): ServedView | undefined {

@@ -28,7 +28,7 @@ export function documentsOf(describe: () => Promise<object>) {
       }),
     asset: (page: PageName, name: string) =>
       once(`${page}/${name}`, async () => {
-        const asset = ASSETS[page][name];
+        const asset = PAGE_ASSETS[page][name];
         if (asset === undefined) throw new Error(`"${name}" is not in the list of files`);
         return documentReply(await readAsset(asset), asset.type, CACHED_FOR_AN_HOUR);
       }),
@@ -122,7 +122,7 @@ const REDOC_ASSETS: Assets = {
   },
 };
 
-export const ASSETS: Readonly<Record<PageName, Assets>> = { docs: SWAGGER_ASSETS, redoc: REDOC_ASSETS };
+export const PAGE_ASSETS: Readonly<Record<PageName, Assets>> = { docs: SWAGGER_ASSETS, redoc: REDOC_ASSETS };
 
 interface DocumentPage {
   readonly html: string;

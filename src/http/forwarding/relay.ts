@@ -7,7 +7,7 @@ import { type Forwarding, NotHolder } from '../../domain/nodes/forwarding.ts';
 import type { HttpHeaders } from '../../domain/text.ts';
 import { ClientGone } from '../client-gone.ts';
 import type { ForwardJob } from '../replies/reply.ts';
-import { commonHeaders, latin1Of, SMALL_BYTES } from '../replies/respond.ts';
+import { commonHeaders, latin1Of, SMALL_REPLY_BYTES } from '../replies/respond.ts';
 import { limitReader } from '../replies/unread-answers.ts';
 import type { HttpContext } from '../request.ts';
 import { EVENT_STREAM_TYPE, type EventStreams } from '../sse/event-stream.ts';
@@ -82,7 +82,7 @@ class RelayedAnswer {
     this.#left -= part.length;
     if (response.destroyed) return true;
     // The last part ends the answer: with the head, in one write.
-    if (this.#left === 0 && part.length <= SMALL_BYTES) response.end(latin1Of(part), 'latin1');
+    if (this.#left === 0 && part.length <= SMALL_REPLY_BYTES) response.end(latin1Of(part), 'latin1');
     else if (response.write(part)) return true;
     if (response.writableLength > 0) limitReader(response);
     return this.#left === 0;

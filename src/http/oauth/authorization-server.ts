@@ -10,7 +10,7 @@ import type { Issuers } from '../../auth/issuers/issuers.ts';
 import { AccessTokens, type SignedClaims } from '../../auth/oauth/access-tokens.ts';
 import type { OAuthKeys } from '../../auth/oauth/oauth-keys.ts';
 import type { Secrets } from '../../auth/secrets/secrets.ts';
-import { CALLBACK } from '../../config/provider-settings.ts';
+import { PROVIDER_CALLBACK } from '../../config/provider-settings.ts';
 import type { ClientRule } from '../../config/setting-types.ts';
 import type { ResourcePath } from '../../domain/accounts/account.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
@@ -25,7 +25,12 @@ import { GuardedFetch } from './clients/guarded-fetch.ts';
 import { Endpoints } from './endpoints.ts';
 import { DEVICE_PATH } from './metadata.ts';
 import { type OAuthExchange, sendJson, sendPage } from './oauth-exchange.ts';
-import { answerUnavailable, makeProvider, UNAVAILABLE, unavailablePage } from './oauth-library.ts';
+import {
+  answerUnavailable,
+  makeProvider,
+  TEMPORARILY_UNAVAILABLE,
+  unavailablePage,
+} from './oauth-library.ts';
 import { DevicePages } from './pages/device-pages.ts';
 import { type InteractionOptions, Interactions } from './pages/interaction.ts';
 import { overPage } from './pages/page.ts';
@@ -214,7 +219,7 @@ export class AuthorizationServer {
       return;
     }
     const isPage =
-      ['/oauth/interaction/', '/oauth/authorize', CALLBACK, `${DEVICE_PATH}/`].some((page) =>
+      ['/oauth/interaction/', '/oauth/authorize', PROVIDER_CALLBACK, `${DEVICE_PATH}/`].some((page) =>
         path.startsWith(page),
       ) || path === DEVICE_PATH;
     const isOver = thrown instanceof errors.SessionNotFound || thrown instanceof errors.InvalidClient;
@@ -229,6 +234,6 @@ export class AuthorizationServer {
       sendPage(response, unavailablePage());
       return;
     }
-    sendJson(response, 503, UNAVAILABLE, [...NOT_STORED, 'Retry-After', '5']);
+    sendJson(response, 503, TEMPORARILY_UNAVAILABLE, [...NOT_STORED, 'Retry-After', '5']);
   }
 }

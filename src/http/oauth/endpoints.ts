@@ -4,7 +4,7 @@
 import type { Provider } from 'oidc-provider';
 import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import type { AccessTokens, SignedClaims } from '../../auth/oauth/access-tokens.ts';
-import { CALLBACK } from '../../config/provider-settings.ts';
+import { PROVIDER_CALLBACK } from '../../config/provider-settings.ts';
 import { userPrincipalId } from '../../domain/accounts/account.ts';
 import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
@@ -295,7 +295,11 @@ export class Endpoints {
 }
 
 function callbackOf(signIns: ProviderSignIns): OAuthEndpoint {
-  return { methods: ['GET'], path: CALLBACK, serve: (exchange, rest) => signIns.finish(exchange, rest) };
+  return {
+    methods: ['GET'],
+    path: PROVIDER_CALLBACK,
+    serve: (exchange, rest) => signIns.finish(exchange, rest),
+  };
 }
 
 const BAD_REGISTRATION = {

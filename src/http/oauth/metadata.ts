@@ -40,9 +40,9 @@ export function metadataDocument({ issuer, isOpen, scopes, hasAssertions }: Meta
     ],
     ...(hasAssertions ? { authorization_grant_profiles_supported: [ID_JAG] } : {}),
     code_challenge_methods_supported: ['S256'],
-    token_endpoint_auth_methods_supported: AUTH_METHODS,
+    token_endpoint_auth_methods_supported: ANNOUNCED_METHODS,
     token_endpoint_auth_signing_alg_values_supported: ASYMMETRIC,
-    revocation_endpoint_auth_methods_supported: AUTH_METHODS,
+    revocation_endpoint_auth_methods_supported: ANNOUNCED_METHODS,
     revocation_endpoint_auth_signing_alg_values_supported: ASYMMETRIC,
     authorization_response_iss_parameter_supported: true,
     ...(isOpen ? { client_id_metadata_document_supported: true } : {}),
@@ -54,6 +54,6 @@ export function metadataDocument({ issuer, isOpen, scopes, hasAssertions }: Meta
 
 /** The profile of grants by identity assertions. Source: draft-ietf-oauth-identity-assertion-authz-grant. */
 const ID_JAG = 'urn:ietf:params:oauth:grant-profile:id-jag';
-const AUTH_METHODS = ['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'];
+const ANNOUNCED_METHODS = ['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'];
 /** Algorithms of keys of clients. */
 export const ASYMMETRIC: ('ES256' | 'RS256' | 'PS256' | 'EdDSA')[] = ['ES256', 'RS256', 'PS256', 'EdDSA'];

@@ -91,7 +91,7 @@ function configurationOf(options: ProviderOptions, resourceServer: ResourceServe
       grant_types: ['authorization_code', 'refresh_token'],
     },
     cookies: cookiesOf(options),
-    routes: ROUTES,
+    routes: LIBRARY_ROUTES,
     features: featuresOf(options, resourceServer),
     assertJwtClientAuthClaimsAndHeader: async (_, claims) => checkAssertion(claims, options),
     // Of clients that sign, and of nodes that issue a code and redeem it.
@@ -132,7 +132,7 @@ function configurationOf(options: ProviderOptions, resourceServer: ResourceServe
   };
 }
 
-const ROUTES = {
+const LIBRARY_ROUTES = {
   authorization: '/oauth/authorize',
   token: '/oauth/token',
   jwks: '/oauth/jwks',
@@ -296,7 +296,7 @@ function faultOf(ctx: KoaContextWithOIDC, code: string, thrown: Error) {
   return faultPage(400, 'This request cannot be answered', description ?? code, AGAIN);
 }
 
-export const UNAVAILABLE = {
+export const TEMPORARILY_UNAVAILABLE = {
   error: 'temporarily_unavailable',
   error_description: 'the gateway cannot answer now',
 };
@@ -321,7 +321,7 @@ export function answerUnavailable(provider: Provider, log: Pick<Logger, 'error'>
     await next();
     if (!unavailable.has(ctx) || ctx.status !== 500) return;
     ctx.status = 503;
-    ctx.body = UNAVAILABLE;
+    ctx.body = TEMPORARILY_UNAVAILABLE;
     ctx.set('Retry-After', '5');
   });
 }

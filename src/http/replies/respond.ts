@@ -22,7 +22,7 @@ export function respond({ res: response, state }: HttpContext, reply: BytesReply
   const length = typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.byteLength;
   headers.push('Content-Type', reply.type ?? 'application/json', 'Content-Length', String(length));
   response.writeHead(reply.status, headers);
-  if (typeof bytes === 'string' || length > SMALL_BYTES) response.end(bytes);
+  if (typeof bytes === 'string' || length > SMALL_REPLY_BYTES) response.end(bytes);
   else response.end(latin1Of(bytes), 'latin1');
   if (response.writableLength > 0) limitReader(response);
 }
@@ -59,7 +59,7 @@ export function commonHeaders(
  * Up to this size text is faster than bytes: Node joins it with the head into one write (14.0 us per request
  * instead of 15.7).
  */
-export const SMALL_BYTES = 16 * 1024;
+export const SMALL_REPLY_BYTES = 16 * 1024;
 
 /** The text with one character per byte, which is written with the encoding `latin1`. */
 export function latin1Of(bytes: Uint8Array): string {

@@ -4,7 +4,7 @@
 import Type from 'typebox';
 import { API_VERSION } from '../../domain/version.ts';
 import { CONSOLE_TYPES } from '../docs/console.ts';
-import { ASSETS, type PageName } from '../docs/documents.ts';
+import { PAGE_ASSETS, type PageName } from '../docs/documents.ts';
 import { AnyObject, text } from '../records/schemas.ts';
 import { json, noContent, type Reply } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
@@ -59,7 +59,7 @@ function assetRoute(name: PageName, types: readonly string[]): HttpRoute {
   return defineRoute('GET', `/${name}/assets/:file`, {
     summary: `A file of the page /${name}`,
     scope: 'open',
-    request: { params: Type.Object({ file: Type.Enum(Object.keys(ASSETS[name])) }) },
+    request: { params: Type.Object({ file: Type.Enum(Object.keys(PAGE_ASSETS[name])) }) },
     answers: { 200: { description: 'The file', body: Type.String(), types, headers: CACHED } },
     handler: ({ params }, { documents }) => documents.asset(name, String(params.file)),
   });

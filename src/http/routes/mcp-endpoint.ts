@@ -8,7 +8,7 @@ import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
 import { serve } from '../serve-mcp.ts';
 
-const VERSION = Type.Literal('2.0');
+const RpcVersion = Type.Literal('2.0');
 const Id = Type.Union([Type.Integer(), Type.String()]);
 const RpcError = Type.Object(
   { code: Type.Integer(), message: Type.String(), data: Type.Optional(Type.Unknown()) },
@@ -16,7 +16,7 @@ const RpcError = Type.Object(
 );
 
 const RpcMessage = Type.Object({
-  jsonrpc: VERSION,
+  jsonrpc: RpcVersion,
   id: Type.Optional(Id),
   method: Type.Optional(text('tools/list')),
   params: Type.Optional(AnyObject),
@@ -41,7 +41,7 @@ const RpcMessages = Type.Unsafe<Buffer>(
 );
 
 const RpcAnswer = named('RpcAnswer', {
-  jsonrpc: VERSION,
+  jsonrpc: RpcVersion,
   id: Type.Union([Type.Integer(), Type.String(), Type.Null()], { examples: [1] }),
   result: Type.Optional(anyObject({ content: [{ type: 'text', text: 'Echo: hello' }] })),
   error: Type.Optional(RpcError),
@@ -51,7 +51,7 @@ const RpcAnswers = Type.Union([RpcAnswer, Type.Array(RpcAnswer)]);
 
 /** A refusal. `id` is null where a client must not take it for the answer to a request. */
 export const RpcRefusal = named('RpcRefusal', {
-  jsonrpc: VERSION,
+  jsonrpc: RpcVersion,
   id: Type.Union([Type.Integer(), Type.String(), Type.Null()], { examples: [1] }),
   error: RpcError,
 });
@@ -78,7 +78,7 @@ const GET_HEADERS = {
 } as const;
 
 /** The answer to INITIALIZE. */
-const INITIALIZED = {
+const INITIALIZE_ANSWER = {
   jsonrpc: '2.0',
   id: 1,
   result: {
@@ -114,7 +114,7 @@ const streamableRoutes: readonly HttpRoute[] = ENDPOINTS.flatMap(([path, named, 
           body: RpcAnswers,
           types: ['application/json', 'text/event-stream'],
           headers: { 'Mcp-Session-Id': 'Id of the session that `initialize` opened' },
-          example: INITIALIZED,
+          example: INITIALIZE_ANSWER,
         },
         202: { description: 'Accepted; there is no answer' },
       },

@@ -18,7 +18,7 @@ import { ClientGone } from '../client-gone.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { errorBody } from '../replies/error-reply.ts';
 import type { EventSource, StreamEvent, StreamReader } from '../replies/reply.ts';
-import { commonHeaders, latin1Of, SMALL_BYTES } from '../replies/respond.ts';
+import { commonHeaders, latin1Of, SMALL_REPLY_BYTES } from '../replies/respond.ts';
 import { limitReader, UnreadAnswers } from '../replies/unread-answers.ts';
 import type { HttpContext } from '../request.ts';
 
@@ -324,7 +324,7 @@ const ASCII = /^[\n\x20-\x7e]*$/;
 function writeEvent(response: ServerResponse, head: string, data: Uint8Array | string): void {
   const line = onOneLine(data);
   if (typeof line === 'string') response.write(`${head}${line}${END}`);
-  else if (line.byteLength <= SMALL_BYTES && ASCII.test(head)) {
+  else if (line.byteLength <= SMALL_REPLY_BYTES && ASCII.test(head)) {
     response.write(`${head}${latin1Of(line)}${END}`, 'latin1');
   } else {
     // Node would copy the bytes to write them together with the text.

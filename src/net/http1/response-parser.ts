@@ -21,7 +21,7 @@ type State = 'head' | 'sized body' | 'chunk size' | 'chunk' | 'chunk end' | 'tra
 
 /** The bound of a head, and of all trailers and all chunk extensions of one answer, in bytes: that of Node. */
 const MAX_HEAD_BYTES = process.getBuiltinModule('node:http').maxHeaderSize; // see server/listeners.ts
-const MAX_HEADERS = 256;
+const MAX_ANSWER_HEADERS = 256;
 /** Interim answers before the final one. */
 const MAX_INTERIM = 16;
 /** A line with the size of a chunk. */
@@ -230,7 +230,8 @@ function headOf(text: string): Head {
   const [statusLine = '', ...lines] = text.split('\r\n');
   const [, minor, digits] = STATUS_LINE.exec(statusLine) ?? [];
   if (digits === undefined) throw new InvalidResponse('its first line is not a status of HTTP/1.1');
-  if (lines.length > MAX_HEADERS) throw new InvalidResponse(`it has more than ${MAX_HEADERS} headers`);
+  if (lines.length > MAX_ANSWER_HEADERS)
+    throw new InvalidResponse(`it has more than ${MAX_ANSWER_HEADERS} headers`);
   const headers = headersOf(lines);
   const status = Number(digits);
   const body = bodyOf(status, minor === '1', headers);

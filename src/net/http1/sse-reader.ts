@@ -1,7 +1,7 @@
 // Reads server-sent events from bytes as they arrive. The data of an event is a view of the bytes of the socket, so that a large
 // result is neither decoded nor copied. The readers of a stream interpret the events. Source: WHATWG HTML, "Server-sent events".
 
-import { inOwnMemory, PIECE_BYTES } from '../../domain/memory/held-bytes.ts';
+import { BYTES_PER_PIECE, inOwnMemory } from '../../domain/memory/held-bytes.ts';
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
@@ -69,7 +69,7 @@ export class SseReader {
     }
     if (start < chunk.length) {
       this.#pieces.push(inOwnMemory(chunk.subarray(start)));
-      this.heldBytes += chunk.length - start + PIECE_BYTES;
+      this.heldBytes += chunk.length - start + BYTES_PER_PIECE;
     }
     if (this.#data.length > this.#keptLines) this.#keepLines();
     return this.heldBytes <= this.#limitBytes;
@@ -80,14 +80,14 @@ export class SseReader {
     const lines = this.#data.splice(this.#keptLines);
     this.#data.push(inOwnMemory(joinLines(lines)));
     this.#keptLines = this.#data.length;
-    this.heldBytes += PIECE_BYTES;
+    this.heldBytes += BYTES_PER_PIECE;
   }
 
   /** Whether the line is empty. */
   #endLine(rest: Buffer): boolean {
     let line = rest;
     if (this.#pieces.length > 0) {
-      for (const piece of this.#pieces) this.heldBytes -= piece.length + PIECE_BYTES;
+      for (const piece of this.#pieces) this.heldBytes -= piece.length + BYTES_PER_PIECE;
       this.#pieces.push(rest);
       line = Buffer.concat(this.#pieces);
       this.#pieces = [];

@@ -49,7 +49,7 @@ export const oracle: Database = {
     if ([1017, 1005, 1045, 28000, 28001].includes(oracleNumber)) return 'credentials';
     if ([12504, 12505, 12514].includes(oracleNumber)) return 'no-database';
     if ([54, 60, 8177, 30006].includes(oracleNumber)) return 'conflict';
-    if (NO_SPACE.has(oracleNumber)) return 'full';
+    if (NO_SPACE_CODES.has(oracleNumber)) return 'full';
     if (UNAVAILABLE.has(oracleNumber) || isNetworkError(code)) return 'unavailable';
     // The driver's own: connections, pools, timeouts.
     return /^(?:NJS-(?:040|047|064|076|500|501|503|510|511|521|530)|DPI-1010|DPI-1080)/.test(code || message)
@@ -78,7 +78,7 @@ const UNAVAILABLE: ReadonlySet<number> = new Set([
 ]);
 
 /** The errors of missing space: a quota, a table, an index, a partition, a document or the undo space cannot grow. */
-const NO_SPACE: ReadonlySet<number> = new Set([1536, 1653, 1654, 1688, 1691, 30036]);
+const NO_SPACE_CODES: ReadonlySet<number> = new Set([1536, 1653, 1654, 1688, 1691, 30036]);
 
 interface Session {
   callTimeout: number;

@@ -6,7 +6,7 @@ import { type JsonRpcId, numberMeant } from '../../domain/mcp/jsonrpc.ts';
 import type { LegacyCall } from './legacy-call.ts';
 
 /** The most pending questions of one session; further ones are refused. */
-const MAX_QUESTIONS = 256;
+const MAX_OPEN_QUESTIONS = 256;
 /** The greatest id of a question: some clients read ids as integers of 32 bits, with or without a sign. */
 const MAX_ID = 2 ** 31 - 1;
 
@@ -41,7 +41,7 @@ export class LegacyQuestions {
     call: LegacyCall | undefined,
     askedAtMs: number,
   ): boolean {
-    if (this.#waiting.size >= MAX_QUESTIONS) {
+    if (this.#waiting.size >= MAX_OPEN_QUESTIONS) {
       answer(questionFailed(`Too many requests wait for the client; ${method} was not passed on.`));
       return false;
     }

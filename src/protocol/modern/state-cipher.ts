@@ -12,7 +12,7 @@ const MAX_TEXT_LENGTH = 64 * 1024;
 const VALID_MS = 60 * 60_000;
 
 /** Marks an encrypted text and its format. */
-const VERSION = 'sd2.';
+const STATE_FORM = 'sd2.';
 const SALT_BYTES = 16;
 
 export type StateKeys = readonly [Buffer, ...Buffer[]];
@@ -46,7 +46,7 @@ export class StateCipher {
   encryptEqually(content: JsonObject, bound: string): string | undefined {
     // The salt, and with it the key and the iv, follows from the content: no key and iv are used for two contents (RFC 5297).
     const mac = createHmac('sha256', this.#keys[0])
-      .update(JSON.stringify([VERSION, bound, content]))
+      .update(JSON.stringify([STATE_FORM, bound, content]))
       .digest();
     return this.#encrypted({ content }, bound, mac.subarray(0, SALT_BYTES), mac.subarray(SALT_BYTES));
   }
@@ -55,24 +55,24 @@ export class StateCipher {
     const encrypted = encryptBytes(
       derivedKey(this.#keys[0], salt),
       JSON.stringify(plain),
-      VERSION + bound,
+      STATE_FORM + bound,
       iv,
     );
-    const text = VERSION + Buffer.concat([salt, encrypted]).toString('base64url');
+    const text = STATE_FORM + Buffer.concat([salt, encrypted]).toString('base64url');
     return text.length <= MAX_TEXT_LENGTH ? text : undefined;
   }
 
   /** The content; undefined for any other text: foreign, changed, expired, or bound to something else. */
   decrypt(text: string, bound: string): JsonObject | undefined {
-    if (!text.startsWith(VERSION) || text.length > MAX_TEXT_LENGTH) return undefined;
-    const encoded = text.slice(VERSION.length);
+    if (!text.startsWith(STATE_FORM) || text.length > MAX_TEXT_LENGTH) return undefined;
+    const encoded = text.slice(STATE_FORM.length);
     const bytes = Buffer.from(encoded, 'base64url');
     // The decoder skips unknown characters: many texts would have the same bytes.
     if (bytes.toString('base64url') !== encoded) return undefined;
     for (const key of this.#keys) {
       try {
         const derived = derivedKey(key, bytes.subarray(0, SALT_BYTES));
-        const plain = decryptBytes(derived, bytes.subarray(SALT_BYTES), VERSION + bound);
+        const plain = decryptBytes(derived, bytes.subarray(SALT_BYTES), STATE_FORM + bound);
         const { content, until = Number.POSITIVE_INFINITY } = Object(JSON.parse(plain));
         return until > this.#wall() && isJsonObject(content) ? content : undefined;
       } catch {

@@ -6,7 +6,7 @@ import type { Vocabulary } from './vocabulary.ts';
 /** TABLE of the fields of a definition with their weights. All weights were adjusted with one half of the labelled set. */
 const WEIGHTS = { own: 8, title: 1, server: 6, description: 3, args: 0.2, argTexts: 0.4 };
 export type Field = keyof typeof WEIGHTS;
-export const FIELDS = Object.keys(WEIGHTS) as Field[];
+export const INDEXED_FIELDS = Object.keys(WEIGHTS) as Field[];
 const WEIGHT_OF = Object.values(WEIGHTS);
 /**
  * The parameters of BM25+: how soon repetitions stop counting, how much the length of a text counts, and the least share of a
@@ -62,19 +62,19 @@ export class TokenCounts {
   #begin = 0;
   /** Tokens of each field of each tool, and of each field of all. */
   readonly #lengths: Uint32Array;
-  readonly #totals = FIELDS.map(() => 0);
+  readonly #totals = INDEXED_FIELDS.map(() => 0);
 
   /** `tokensPerTool`: different ones in all fields of one tool; further ones are ignored. */
   constructor(toolCount: number, tokensPerTool: number) {
     this.#toolCount = toolCount;
     this.#tokensPerTool = tokensPerTool;
-    this.#lengths = new Uint32Array(toolCount * FIELDS.length);
+    this.#lengths = new Uint32Array(toolCount * INDEXED_FIELDS.length);
   }
 
   /** The tools in the order of their numbers, and the fields of each in theirs. */
   add(tool: number, field: number, tokens: readonly string[], vocabulary: Vocabulary): void {
     if (field === 0) this.#begin = this.#size;
-    this.#lengths[tool * FIELDS.length + field] = tokens.length;
+    this.#lengths[tool * INDEXED_FIELDS.length + field] = tokens.length;
     this.#totals[field] = (this.#totals[field] ?? 0) + tokens.length;
     const counts = new Map<string, number>();
     for (const token of tokens) counts.set(token, (counts.get(token) ?? 0) + 1);
@@ -90,7 +90,7 @@ export class TokenCounts {
   /** The tools that have each token, made in several turns of the event loop. `tokenCount`: the tokens of the vocabulary. */
   async postings(tokenCount: number, scheduler: TaskScheduler): Promise<Postings> {
     /** By field and token, the number of tools that have it there; by token, the number of tools that have it. */
-    const having = new Uint32Array(FIELDS.length * tokenCount);
+    const having = new Uint32Array(INDEXED_FIELDS.length * tokenCount);
     const begins = new Uint32Array(tokenCount + 1);
     /** By token, the last tool that was read, plus 1. */
     const last = new Uint32Array(tokenCount);
@@ -136,7 +136,7 @@ export class TokenCounts {
   /** The share that a token of this rarity adds when a field has it so often. */
   #shareOf(tool: number, field: number, count: number): number {
     const average = (this.#totals[field] as number) / this.#toolCount;
-    const length = (this.#lengths[tool * FIELDS.length + field] as number) / average;
+    const length = (this.#lengths[tool * INDEXED_FIELDS.length + field] as number) / average;
     const share =
       (count * (SATURATION + 1)) / (count + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length));
     return (WEIGHT_OF[field] as number) * (LEAST + share);

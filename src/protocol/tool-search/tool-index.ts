@@ -4,7 +4,7 @@ import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { SerialQueue } from '../../domain/time/serial-queue.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { tokensOf, type Word, wordsOf } from './search-words.ts';
-import { BYTES_PER_POSTING, FIELDS, type Field, type Postings, TokenCounts } from './token-counts.ts';
+import { BYTES_PER_POSTING, type Field, INDEXED_FIELDS, type Postings, TokenCounts } from './token-counts.ts';
 import { Vocabulary } from './vocabulary.ts';
 
 /** A tool that can be found. `name`: as it is listed. `own`: at its server. */
@@ -85,7 +85,7 @@ export class ToolIndex {
     const servers = new Map<string, readonly string[]>();
     await scheduler.each(tools.entries(), ([number, tool]) => {
       const fields = fieldsOf(tool, units);
-      for (const [index, field] of FIELDS.entries())
+      for (const [index, field] of INDEXED_FIELDS.entries())
         counts.add(number, index, tokensOf(fields[field]), vocabulary);
       if (servers.has(tool.server)) return;
       servers.set(

@@ -5,10 +5,10 @@ import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts
 import { LIMITS } from '../../domain/limits.ts';
 import { type BackendMessage, readBatch, readMessage, unparsedSize } from '../../domain/mcp/jsonrpc.ts';
 import {
+  BYTES_PER_PIECE,
   type Holding,
   type InstanceHeldBytes,
   inOwnMemory,
-  PIECE_BYTES,
   UNCOUNTED_BYTES,
 } from '../../domain/memory/held-bytes.ts';
 import type { HttpHeaders } from '../../domain/text.ts';
@@ -226,7 +226,7 @@ export class HttpAnswer implements AnswerReceiver {
     } else isWithin = this.#reader.push(chunk);
     // A few compressed bytes may be gigabytes of comments.
     if (this.#decoder !== undefined) isWithin &&= this.#bytes <= LIMITS.backendMessageBytes;
-    if (isWithin) this.#count(this.#reader?.heldBytes ?? this.#bytes + this.#chunks.length * PIECE_BYTES);
+    if (isWithin) this.#count(this.#reader?.heldBytes ?? this.#bytes + this.#chunks.length * BYTES_PER_PIECE);
     else this.#refuse(answerTooLarge());
   }
 

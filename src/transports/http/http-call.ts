@@ -31,7 +31,7 @@ import { type AnswerSink, HttpAnswer } from './http-answer.ts';
 import type { HttpEndpoint } from './http-endpoint.ts';
 import type { HttpSession } from './http-session.ts';
 import { StreamPolling } from './stream-polling.ts';
-import { areTooLarge, TOO_LARGE, type ToolHeaders } from './tool-headers.ts';
+import { areTooLarge, HEADERS_TOO_LARGE, type ToolHeaders } from './tool-headers.ts';
 
 /**
  * A call that fails with `isRepaired` does so after its answer has ended, so that no message of it can arrive
@@ -77,7 +77,7 @@ export class HttpCall implements AnswerSink {
     this.#addedHeaders = added;
     const mirrored = added ?? this.#request.headers;
     if (mirrored !== undefined && session.handshake.era === 'modern' && areTooLarge(mirrored)) {
-      this.#complete({ kind: 'error', error: TOO_LARGE });
+      this.#complete({ kind: 'error', error: HEADERS_TOO_LARGE });
       return;
     }
     const body = textWithToken(this.#request, this.#id);

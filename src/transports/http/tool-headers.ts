@@ -108,7 +108,7 @@ function areOursFor({ method, headers }: ExchangeRequest, { era }: Handshake): b
 export const MAX_HEADER_BYTES = 8 * 1024;
 
 /** The answer to a call whose headers are too large. Neither another instance nor a repetition would help. */
-export const TOO_LARGE: JsonRpcError = {
+export const HEADERS_TOO_LARGE: JsonRpcError = {
   code: RPC.invalidParams,
   message: 'the tool requires arguments in HTTP headers, and they are too large for that',
 };

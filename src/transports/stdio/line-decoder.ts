@@ -2,9 +2,9 @@
 
 import { LIMITS } from '../../domain/limits.ts';
 import {
+  BYTES_PER_PIECE,
   type Holding,
   type InstanceHeldBytes,
-  PIECE_BYTES,
   UNCOUNTED_BYTES,
 } from '../../domain/memory/held-bytes.ts';
 
@@ -104,7 +104,7 @@ export class LineDecoder {
       line.isCut = true;
       dropPieces(line);
     });
-    line.holding?.set(line.bytes + line.pieces.length * PIECE_BYTES);
+    line.holding?.set(line.bytes + line.pieces.length * BYTES_PER_PIECE);
   }
 }
 

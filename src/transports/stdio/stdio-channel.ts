@@ -12,7 +12,7 @@ import { definedFields } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type BackendMessage, readBatch, readMessage, unparsedSize } from '../../domain/mcp/jsonrpc.ts';
 import { CANCELLED, INITIALIZED } from '../../domain/mcp/mcp.ts';
-import { type InstanceHeldBytes, PIECE_BYTES } from '../../domain/memory/held-bytes.ts';
+import { BYTES_PER_PIECE, type InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
 import type { Linked } from '../../domain/memory/linked-set.ts';
 import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
 import { Channel, type ChannelOpening, type ExchangeObserver, type PendingExchange } from '../channel.ts';
@@ -294,5 +294,5 @@ const ANY_CLIENT = { capabilities: { sampling: {}, elicitation: {}, roots: {} } 
 
 function lineOf(message: object, ownerId: string): OutgoingLine {
   const line = JSON.stringify(message);
-  return { line, ownerId, waitingBytes: line.length + PIECE_BYTES, onWritten: () => {} };
+  return { line, ownerId, waitingBytes: line.length + BYTES_PER_PIECE, onWritten: () => {} };
 }

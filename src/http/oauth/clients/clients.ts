@@ -25,7 +25,7 @@ import { readClient } from './client-rows.ts';
 
 const DAY_MS = 24 * 3_600_000;
 /** The time for which a registration is kept that no user has allowed. */
-const UNUSED_MS = DAY_MS;
+const UNUSED_CLIENT_MS = DAY_MS;
 const MAX_UNUSED = 1_000;
 /** An unused registration of this age makes room for another. */
 const SPARED_MS = 10 * 60_000;
@@ -37,7 +37,7 @@ const MAX_COUNTED = 10_000;
 const ASSERTIONS_PER_MINUTE = 600;
 const MAX_LISTED = 1_000;
 /** The longest time until this node knows that another node has removed a client. */
-const KNOWN_MS = 10_000;
+const REMOVAL_KNOWN_MS = 10_000;
 
 interface ClientsOptions {
   readonly clock: Clock;
@@ -91,7 +91,7 @@ export class Clients {
     const key = clientKeyOf(id);
     const { store, clock } = this.#options;
     const known = this.#known.get(key);
-    if (!isFresh && known !== undefined && clock.now() - known.atMs < KNOWN_MS) return known.client;
+    if (!isFresh && known !== undefined && clock.now() - known.atMs < REMOVAL_KNOWN_MS) return known.client;
     const removals = this.#removals;
     const [row] = await store.find('client', [key]);
     if (row !== undefined) {
@@ -135,7 +135,7 @@ export class Clients {
     const client: ClientRecord = isConfidential
       ? { ...read, secret: newSecret() }
       : { ...read, authMethod: 'none', mayAssert: undefined };
-    await store.save(this.#rowOf(client, UNUSED_MS));
+    await store.save(this.#rowOf(client, UNUSED_CLIENT_MS));
     return client;
   }
 

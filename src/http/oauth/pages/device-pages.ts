@@ -22,7 +22,7 @@ import {
   loginContextOf,
   originOf,
   reachOf,
-  WORDS,
+  SCOPE_WORDS,
 } from './interaction.ts';
 import { codePage, consentPage, decidedPage, faultPage, foreignFormPage, powerlessPage } from './page.ts';
 
@@ -139,7 +139,7 @@ export class DevicePages {
         clientName: COMMAND_LINE.name,
         origin: originOf(COMMAND_LINE),
         destination: `the machine that asked, at the address ${address}`,
-        scopes: scopes.map((scope) => WORDS[scope]),
+        scopes: scopes.map((scope) => SCOPE_WORDS[scope]),
         dropped: [],
         ...reachOf([user], path),
         accounts: await this.#options.interactions.accountsOf(user, COMMAND_LINE, path),

@@ -33,7 +33,7 @@ import { consentPage, foreignFormPage, powerlessPage } from './page.ts';
 /** The scopes that every client may get. Others write, and are for clients that an admin allowed them. */
 export const OPEN_SCOPES: readonly Scope[] = ['tools:call', 'gateway:read'];
 
-export const WORDS: Readonly<Record<Scope, string>> = {
+export const SCOPE_WORDS: Readonly<Record<Scope, string>> = {
   'gateway:read': 'see which servers there are, and their state',
   'tools:call': 'call tools, and read resources and prompts',
   'gateway:write': 'register, change and remove servers',
@@ -180,8 +180,8 @@ export class Interactions {
       clientName: client.name,
       origin: originOf(client),
       destination,
-      scopes: scopes.map((scope) => WORDS[scope]),
-      dropped: asked.dropped.map((scope) => WORDS[scope]),
+      scopes: scopes.map((scope) => SCOPE_WORDS[scope]),
+      dropped: asked.dropped.map((scope) => SCOPE_WORDS[scope]),
       ...reachOf([user, client.lists ?? {}], path),
       accounts,
       formTarget,

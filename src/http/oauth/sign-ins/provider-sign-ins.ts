@@ -11,7 +11,7 @@ import {
   type SignInProof,
 } from '../../../auth/issuers/identity-provider.ts';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
-import { CALLBACK } from '../../../config/provider-settings.ts';
+import { PROVIDER_CALLBACK } from '../../../config/provider-settings.ts';
 import { type User, userPrincipalId } from '../../../domain/accounts/account.ts';
 import { asGatewayError } from '../../../domain/errors/errors.ts';
 import type { NewEntry } from '../../../domain/events/audit.ts';
@@ -204,7 +204,7 @@ export class ProviderSignIns {
   }
 
   #redirectUri(id: string): string {
-    return `${this.#options.address.issuer}${CALLBACK}${id}`;
+    return `${this.#options.address.issuer}${PROVIDER_CALLBACK}${id}`;
   }
 
   /** Cookies do not know ports: another gateway of this machine has another name. */
