@@ -7,7 +7,7 @@ import type { ConnectionOptions } from 'node:tls';
 import { definedFields, isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { bytesWithin } from '../domain/memory/bounded-bytes.ts';
-import { systemClock, timeLimit } from '../domain/time/clock.ts';
+import { sleep, systemClock, timeLimit } from '../domain/time/clock.ts';
 import { kubeconfigs, POD_ACCOUNT } from './cluster-files.ts';
 import { LoginProgram } from './login-program.ts';
 import { type Credential, type DiscoveryContext, linesOf, SourceError } from './provider.ts';
@@ -41,6 +41,8 @@ const PAGE_ITEMS = 500;
 export const MAX_PAGE_BYTES = 64 * 2 ** 20;
 /** The time after which servers end a watch, in s; then a new one continues it. */
 const WATCH_SECONDS = 290;
+/** The least time between two watches of a resource, in ms. One that ends earlier, without an event, is a failure. */
+const MIN_WATCH_MS = 1_000;
 /** The longest silence of a watch, in ms, until the connection counts as lost; the server sends bookmarks. */
 const SILENCE_MS = (WATCH_SECONDS + 30) * 1_000;
 
@@ -232,8 +234,11 @@ export class Cluster {
         if (!event.isBookmark) onChange();
       });
       if (isExpired || signal.aborted) return;
-      if (events === 0 && systemClock.now() - beganAtMs < 1_000)
+      const restMs = beganAtMs + MIN_WATCH_MS - systemClock.now();
+      if (restMs <= 0) continue;
+      if (events === 0)
         throw new SourceError(`${this.address}: its watch of ${resource.plural} ends at once`);
+      await sleep(systemClock.background, restMs, signal).catch(() => undefined);
     }
   }
 

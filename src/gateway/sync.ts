@@ -42,9 +42,9 @@ interface SyncDeps extends Partial<DiscoveryOptions> {
 /** The providers of sources, by name. */
 const DISCOVERY_PROVIDERS: Readonly<Record<string, Provider>> = { docker, podman, kubernetes };
 const DEFAULT_NAMESPACE = 'mcp-servers';
-/** Waits before a lost source is followed again, in ms. */
+/** Waits before a lost source is followed again, in ms. One that could be followed for the longest begins with the first again. */
 const FIRST_WAIT_MS = 500;
-const MAX_WAIT_MS = 30_000;
+const MAX_WAIT_MS = 15_000;
 /** Interval of the search for new engines, in ms. */
 const FIND_SOURCES_MS = 30_000;
 const NOTHING_FOUND = 'no container engine and no Kubernetes cluster is configured or found on this machine';
@@ -194,15 +194,18 @@ export class Sync {
       if (ended !== undefined) this.#withdraw(source.origin, ended);
       changes$.next();
     };
-    let waitMs = FIRST_WAIT_MS;
+    const { now } = this.#deps.clock;
+    let waitMs = FIRST_WAIT_MS / 2;
     let isLost = false;
     const opened = () => {
       if (isLost) this.#notice(`sync: ${source.address} is available again`);
       isLost = false;
-      waitMs = FIRST_WAIT_MS;
       changes$.next();
     };
+    let beganAtMs: number;
     do {
+      waitMs = Math.min(waitMs * 2, MAX_WAIT_MS);
+      beganAtMs = now();
       try {
         await source.watch(takeChange, opened);
       } catch (thrown) {
@@ -210,8 +213,8 @@ export class Sync {
           this.#notice(`sync: ${messageOf(thrown)}; its instances are left unchanged`);
         isLost = true;
       }
-      waitMs = Math.min(waitMs * 2, MAX_WAIT_MS);
-    } while (await this.#waited(waitMs / 2));
+      if (now() - beganAtMs >= MAX_WAIT_MS) waitMs = FIRST_WAIT_MS;
+    } while (await this.#waited(waitMs));
     listings.unsubscribe();
   }
 

@@ -5,6 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline, Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { kubernetes } from '../../../src/discovery/kubernetes.ts';
 import type { Source } from '../../../src/discovery/provider.ts';
@@ -121,6 +122,35 @@ test('a watch ends at a line that is too long', async () => {
       )
       .catch((thrown: unknown) => thrown);
     assert.match(String(error), /SourceError: .*a line of its answer has more than 8 MiB/);
+  } finally {
+    closing.abort();
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+test('a watch that ends after each event is not asked for again at once', async () => {
+  let watches = 0;
+  const server = createServer((request, response) => {
+    const metadata = { resourceVersion: '1' };
+    if (request.url?.includes('watch=1') !== true)
+      return response.end(JSON.stringify({ metadata, items: [] }));
+    watches += 1;
+    return response.end(`${JSON.stringify({ type: 'BOOKMARK', object: { metadata } })}\n`);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const closing = new AbortController();
+  try {
+    const { port } = server.address() as AddressInfo;
+    const source = await sourceAt(`http://127.0.0.1:${port}`, closing.signal);
+    const watching = source.watch(
+      () => {},
+      () => {},
+    );
+    await delay(700);
+    closing.abort();
+    await watching;
+    assert.ok(watches <= 6, `${watches} watches of three resources`);
   } finally {
     closing.abort();
     server.closeAllConnections();

@@ -6,6 +6,7 @@ import { networkInterfaces } from 'node:os';
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import type { GatewayOptions } from '../../../src/gateway/gateway-types.ts';
 import {
@@ -13,7 +14,7 @@ import {
   type FakeEngine,
   startFakeEngine,
 } from '../../helpers/containers/fake-engine.ts';
-import { eventually } from '../../helpers/eventually.ts';
+import { becomes, eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { failingStore } from '../../helpers/stores/failing-store.ts';
@@ -234,6 +235,27 @@ test('follows an engine: adds started and removes ended containers, also after i
   ];
   engine.emit('health_status: unhealthy', 'bb');
   assert.is(await removed, 'web-bb000000');
+});
+
+test('asks an engine whose event streams end at once ever more rarely', async () => {
+  const engine = await engineWith();
+  const waits: number[] = [];
+  const { background } = systemClock;
+  const alarm: typeof background.alarm = (ms, callback) => {
+    const isWait = [500, 1_000, 2_000, 4_000].includes(ms);
+    if (isWait) waits.push(ms);
+    return background.alarm(isWait ? 1 : ms, callback);
+  };
+  const gateway = await gatewayAt([engine.address], {
+    clock: { ...systemClock, background: { ...background, alarm } },
+  });
+  await gateway.followSources();
+  for (let times = 0; times < 4; times += 1) {
+    await engine.followed();
+    engine.cutEvents();
+    await becomes(() => waits.length > times, true);
+  }
+  assert.equal([...new Set(waits)], [500, 1_000, 2_000, 4_000]);
 });
 
 test('registers a container that started while the database was unavailable', async () => {
