@@ -54,7 +54,7 @@ import type {
   TemplateHealth,
   TemplateSnapshot,
 } from './gateway-types.ts';
-import { GatewayInternals } from './internals.ts';
+import { type GatewayInternals, internalsOf } from './internals.ts';
 import { Readiness } from './readiness.ts';
 import { type ErrorAnswer, Requests } from './requests.ts';
 
@@ -112,7 +112,7 @@ export class Gateway {
     this.mcp = this.#deps.clientSide.endpoint;
     this.views = this.#deps.clientSide.views;
     this.#requests = new Requests((...exchange) => this.exchange(...exchange), this.#deps);
-    this.internals = new GatewayInternals(this.#deps, this.#events, this.#readiness, this.#requests);
+    this.internals = internalsOf(this.#deps, this.#events, this.#readiness, this.#requests);
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }
 
