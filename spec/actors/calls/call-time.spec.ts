@@ -25,7 +25,7 @@ simulateTime(test, () => {
 const breaks: Script = (exchange) =>
   exchange.fail(backendUnavailable('it broke', { delivered: 'unknown', health: 'suspicious' }));
 
-test('a repeatable call is sent to a second instance after a third of its time, and the first answer wins', async () => {
+test('a repeatable call is hedged at a second instance after a third of its time, and the first answer wins', async () => {
   await addAll({ a: silent, b: silent });
   const call = harness.call('read');
   const { last: first } = harness.backend('a');
@@ -70,7 +70,7 @@ for (const [winner, ends] of [
   });
 }
 
-test('a call is sent to no second instance when it may not be repeated at one of the two', async () => {
+test('a call is not hedged when it may not be repeated at one of the two instances', async () => {
   await harness.add('a', { script: silent, tools: [{ name: 'mixed' }] });
   await harness.add('b', { script: silent, tools: [{ ...READ, name: 'mixed' }] });
   for (let count = 0; count < 2; count += 1) harness.call('mixed');
@@ -107,7 +107,7 @@ for (const [what, scripts, named] of [
   });
 }
 
-test('second attempts of silent calls stay within the retry budget', async () => {
+test('hedges of silent calls stay within the retry budget', async () => {
   await addAll({ a: silent });
   for (let call = 0; call < 40; call += 1) harness.call('read');
   mock.timers.tick(1_000);

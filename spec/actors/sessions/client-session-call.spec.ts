@@ -122,7 +122,7 @@ test('a silent call that is not safe to repeat stays at its instance when its se
   write?.subscription.unsubscribe();
 });
 
-test('a read that is silent for a third of its time is also made at another instance, and its session stays', async () => {
+test('a read that is silent for a third of its time is hedged at another instance, and its session stays', async () => {
   const session = await openOnA('auto');
   const call = ask(session, 'read');
   await pass(DEFAULT_POLICY.callTimeoutMs / 3 - 1);
@@ -221,7 +221,7 @@ for (const [outcome, wakes] of [
   ['is not sent when another node has taken the session', 'over'],
   ['is not sent when the node does not learn that', 'unknown'],
 ] as const) {
-  test(`the second attempt of a call that did not arrive before a freeze ${outcome}`, async () => {
+  test(`the retry of a call that did not arrive before a freeze ${outcome}`, async () => {
     const held: ScriptedExchange[] = [];
     const session = await openOnA('always', (exchange) => held.push(exchange));
     const call = ask(session, 'write');

@@ -158,7 +158,7 @@ test('a conversation that had ended unnoticed is reopened also for a call that w
   harness.rewrite('a', silent);
   const call = harness.callStateless({ method: 'resources/list' });
   await settled();
-  await pass(2_000); // a second attempt would begin, if there were another instance
+  await pass(2_000); // a hedge would begin, if there were another instance
   harness.rewrite('a', answers('a'));
   harness.conversations('a')[0]?.last.fail(backendUnavailable('not connected', { delivered: 'no' }));
   assert.is(await call.end, 'a');
@@ -282,7 +282,7 @@ test('a call leaves an instance that is drained meanwhile, and the conversation 
   assert.is(harness.statelessConversations.owners.length, 0);
 });
 
-test('a repeatable request goes to a second instance with an open conversation when the first is silent', async () => {
+test('a repeatable request is hedged at an instance with an open conversation when the first one is silent', async () => {
   harness.setPolicy({ callTimeoutMs: 6_000 });
   await harness.add('a', { fields: HTTP, script: silent });
   await harness.add('b', { fields: HTTP });
