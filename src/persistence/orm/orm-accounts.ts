@@ -1,7 +1,7 @@
 // Users and API keys in a database. Each change of an account first locks the row of the revision, so that
 // two nodes cannot demote the last two admins at the same time.
 
-import { type EntitySchema, raw } from '@mikro-orm/core';
+import type { EntitySchema } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import {
   type ApiKey,
@@ -29,12 +29,10 @@ import {
   toDocument,
   type UserTableRow,
 } from './entities.ts';
+import { lastUsesByWrite, newLastUse } from './last-uses.ts';
 import { replacing } from './orm-oauth.ts';
 import type { OrmOperations } from './orm-operations.ts';
 import { inBatches, TableRows } from './table-rows.ts';
-
-/** The most keys in one write, which a distant database must finish within the timeout of one operation. */
-const TOUCH_BATCH = 100;
 
 export function ormAccounts(operations: OrmOperations, cipher: Cipher | undefined): AccountStore {
   const userIds = () => createdIds<UserTableRow>(operations, ({ users }) => users);
@@ -132,26 +130,16 @@ export function ormAccounts(operations: OrmOperations, cipher: Cipher | undefine
       return revision !== undefined;
     },
     touchApiKeys: async (lastUsedAt) => {
-      // In the same order on every node, so that two nodes cannot deadlock.
-      const touches = [...lastUsedAt].sort(([left], [right]) => (left < right ? -1 : 1));
-      for (let start = 0; start < touches.length; start += TOUCH_BATCH)
-        await touch(operations, touches.slice(start, start + TOUCH_BATCH));
+      for (const uses of lastUsesByWrite(lastUsedAt))
+        await operations.write((em, { apiKeys }) =>
+          em.nativeUpdate(
+            apiKeys,
+            { id: { $in: uses.map(([id]) => id) } },
+            { lastUsedAt: newLastUse('id', 'last_used_at', uses) },
+          ),
+        );
     },
   };
-}
-
-/** Sets the last uses of all keys with one statement: `set last_used_at = case id when .. then .. end`. */
-function touch(
-  operations: OrmOperations,
-  touches: readonly (readonly [id: string, at: string])[],
-): Promise<void> {
-  return operations.write(async (em, { apiKeys }) => {
-    const cases = touches.map(() => 'when ? then ?').join(' ');
-    const values = touches.flatMap(([id, at]) => [id, new Date(at)]);
-    // The last part gives the expression the type of the column.
-    const newTime = raw(`case ?? ${cases} else ?? end`, ['id', ...values, 'last_used_at']);
-    await em.nativeUpdate(apiKeys, { id: { $in: touches.map(([id]) => id) } }, { lastUsedAt: newTime });
-  });
 }
 
 async function createdIds<Row extends { readonly id: string; readonly createdAt: Date }>(

@@ -1,7 +1,7 @@
 // The authorization server in a database: one table for all of its rows. Each change that may happen once is one conditional
 // update, since other nodes do the same. Source: ADR 201.
 
-import { type FilterQuery, raw } from '@mikro-orm/core';
+import type { FilterQuery } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Cipher } from '../cipher.ts';
 import {
@@ -13,6 +13,7 @@ import {
   type OAuthStore,
 } from '../oauth-store.ts';
 import type { OAuthTableRow, Tables } from './entities.ts';
+import { lastUsesByWrite, newLastUse } from './last-uses.ts';
 import type { OrmOperations, Work } from './orm-operations.ts';
 import { opened, purposeOfOAuth, sealed } from './sealed.ts';
 import { inBatches, TableRows } from './table-rows.ts';
@@ -64,10 +65,14 @@ export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined):
         'statements',
       )) > 0,
     touch: async (kind, usedAt) => {
-      // In the same order on every node, so that two nodes cannot deadlock.
-      const touches = [...usedAt].sort(([left], [right]) => (left < right ? -1 : 1));
-      for (let start = 0; start < touches.length; start += TOUCH_BATCH)
-        await touch(operations, kind, touches.slice(start, start + TOUCH_BATCH));
+      for (const uses of lastUsesByWrite(usedAt))
+        await operations.writeWithoutSync((em, { oauth }) =>
+          em.nativeUpdate(
+            oauth,
+            { kind, key: { $in: uses.map(([key]) => key) } },
+            { usedAt: newLastUse('key', 'used_at', uses) },
+          ),
+        );
     },
     delete: async (kind, keys) => {
       await operations.writeWithoutSync(
@@ -119,23 +124,6 @@ export function replacing(
     if (version === 0) return rows.insert({ ...own, version: 1 });
     return (await rows.update({ key, kind, version }, changes, 'version')) > 0;
   };
-}
-
-/** The most keys in one write, which a distant database must finish within the timeout of one operation. */
-const TOUCH_BATCH = 100;
-
-/** Sets the last uses of all rows with one statement, as for API keys. */
-function touch(
-  operations: OrmOperations,
-  kind: OAuthKind,
-  touches: readonly (readonly [key: string, at: string])[],
-): Promise<unknown> {
-  return operations.writeWithoutSync((em, { oauth }) => {
-    const cases = touches.map(() => 'when ? then ?').join(' ');
-    const values = touches.flatMap(([key, at]) => [key, new Date(at)]);
-    const usedAt = raw(`case ?? ${cases} else ?? end`, ['key', ...values, 'used_at']);
-    return em.nativeUpdate(oauth, { kind, key: { $in: touches.map(([key]) => key) } }, { usedAt });
-  });
 }
 
 function whereOf({ isUsed, keyPrefix, ...equal }: OAuthFilter): FilterQuery<OAuthTableRow> {
