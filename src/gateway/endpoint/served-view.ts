@@ -49,6 +49,8 @@ export class ServedView {
   #compiled: CompiledView;
   #version = 0;
   #isSaving = false;
+  /** True when names were given since those were gathered that are stored now, or are being stored. */
+  #hasUnsaved = false;
 
   /** `lists`: those of all views; undefined for a draft. */
   constructor(
@@ -150,21 +152,28 @@ export class ServedView {
 
   #keepTargets(list: 'tools' | 'prompts', targets: NameTargets['tools']): void {
     this.names = { ...this.names, [list]: { ...this.names[list], ...targets } };
-    if (this.#isDraft || this.#isSaving) return;
-    this.#isSaving = true;
+    this.#hasUnsaved = true;
+    if (!this.#isDraft && !this.#isSaving) void this.#saveNames();
+  }
+
+  /** Stores the names that were given. Never rejects: the next name that is given is stored with those that could not be. */
+  async #saveNames(): Promise<void> {
     // The names that another node stored first count; they are in force here then.
     const merge = (stored: NameTargets): NameTargets => ({
       tools: { ...this.names.tools, ...stored.tools },
       prompts: { ...this.names.prompts, ...stored.prompts },
     });
-    const saved = this.#deps.registry.saveNames(this.#id, merge);
-    saved
-      .then(() => {
-        this.names = merge(this.#deps.registry.find(this.#id)?.names ?? this.names);
-      })
-      .catch(() => undefined) // the next name that is given is stored with these
-      .finally(() => {
-        this.#isSaving = false;
-      });
+    const { registry } = this.#deps;
+    this.#isSaving = true;
+    try {
+      while (this.#hasUnsaved) {
+        this.#hasUnsaved = false;
+        await registry.saveNames(this.#id, merge);
+        this.names = merge(registry.find(this.#id)?.names ?? this.names);
+      }
+    } catch {
+      // The database does not answer, or the gateway is closed.
+    }
+    this.#isSaving = false;
   }
 }

@@ -1,0 +1,43 @@
+// The names that a view gives, which are stored, so that they stay those of the same tools and prompts.
+
+import * as assert from 'uvu/assert';
+import { createGateway } from '../../../src/gateway/gateway.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
+import { becomes, until } from '../../helpers/eventually.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('names that a view keeps');
+
+test('names that are given while others are being stored are stored, too', async () => {
+  const store = new MemoryStore();
+  const gateway = await createGateway({ store });
+  const { save } = store.views;
+  const released = Promise.withResolvers<void>();
+  let saves = 0;
+  try {
+    await gateway.views.put({ id: 'v', from: [{ template: 'a' }] });
+    const handler = ({ method }: { readonly method: string }) => {
+      if (method === 'tools/list') return { tools: [{ name: 'search', inputSchema: { type: 'object' } }] };
+      if (method === 'prompts/list') return { prompts: [{ name: 'greet' }] };
+      throw Object.assign(new Error('not offered'), { code: -32_601 });
+    };
+    await gateway.register('a', { id: 'one', handler }, { waitMs: 5_000 });
+    store.views.save = async (...given) => {
+      saves += 1;
+      await released.promise;
+      return save(...given);
+    };
+    await gateway.list('v', 'tools');
+    await until(() => saves === 1, 'the name of the tool is being stored');
+    await gateway.list('v', 'prompts');
+    released.resolve();
+    await becomes(() => saves, 2, 2_000);
+    const [view] = await store.views.list();
+    assert.equal(view?.names, { tools: { search: 'a/search' }, prompts: { greet: 'a/greet' } });
+  } finally {
+    released.resolve();
+    await gateway.close({ graceMs: 0 });
+  }
+});
+
+test.run();
