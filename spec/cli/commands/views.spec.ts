@@ -43,6 +43,13 @@ test('a file that is no view is refused', async () => {
   const file = join(folder, 'odd.yaml');
   writeFileSync(file, '- a');
   assert.match(await complaint(gateway.run('view set', file)), 'is not the definition of a view');
+  writeFileSync(file, 'id: support\ntitle: [');
+  assert.match(
+    await complaint(gateway.run('view set', file)),
+    /odd\.yaml is not YAML: .+ at line 2, column 9/,
+  );
+  writeFileSync(file, 'id: support\nid: sales');
+  assert.match(await complaint(gateway.run('view set', file)), 'Map keys must be unique at line 2, column 1');
   writeFileSync(file, 'title: x');
   assert.match(await complaint(gateway.run('view set', file)), 'the view has no id');
 });

@@ -1,6 +1,7 @@
 // `stagedoor view list | show | set | delete | preview`: servers that are made of choices from templates.
 
 import { resolve } from 'node:path';
+import { messageOf } from '../../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { ownCommand } from '../../domain/version.ts';
 import type { Command } from '../command.ts';
@@ -133,12 +134,13 @@ const MAX_LINE = 80;
 /** The definition in a file of YAML or JSON: JSON is YAML, too. */
 async function definitionIn(file: string, { folder }: Terminal): Promise<JsonObject> {
   const text = file === '-' ? await standardInput() : await fileText(resolve(folder, file));
-  const { parse } = await import('yaml');
+  const { readYaml } = await import('../../config/yaml.ts');
+  let value: unknown;
   try {
-    const value: unknown = parse(text, { logLevel: 'error' });
-    if (isJsonObject(value)) return value;
-  } catch {
-    // The message of the parser would repeat the text.
+    value = readYaml(text).value;
+  } catch (error) {
+    throw new CommandFailure(`${file} is not YAML: ${messageOf(error)}`, { cause: error });
   }
+  if (isJsonObject(value)) return value;
   throw new CommandFailure(`${file} is not the definition of a view in YAML or JSON`);
 }
