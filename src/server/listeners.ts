@@ -319,6 +319,10 @@ type ListenFailure = NodeJS.ErrnoException | undefined;
 
 function failureOf({ wanted, error }: { wanted: ListenAddress; error: ListenFailure }): string {
   const { host, port, label, portSource } = wanted;
+  if (OTHER_HOST.has(error?.code)) {
+    const setting = label === 'metrics' ? 'metrics.host' : '--host';
+    return `cannot listen on ${host}: this machine does not have this address (${error?.code}); correct ${setting}`;
+  }
   const problem = isTaken(error)
     ? `port ${port} on ${host} is already in use`
     : `cannot listen on ${host} port ${port}: ${error?.message}`;
@@ -326,6 +330,9 @@ function failureOf({ wanted, error }: { wanted: ListenAddress; error: ListenFail
   const flag = label === 'metrics' ? '--metrics-port' : '--port';
   return `${problem}; choose another ${place}with ${flag} <port>, or ${flag} 0 for a free one`;
 }
+
+/** The codes of errors that no other port mends. */
+const OTHER_HOST: ReadonlySet<string | undefined> = new Set(['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN']);
 
 function isTaken(error: ListenFailure): boolean {
   return error?.code === 'EADDRINUSE';
