@@ -29,7 +29,10 @@ test('list every user in a line, and records without hashes', async () => {
 test('ask for the password of a new user twice', async () => {
   const answers = ['correct horse', 'correct horse'];
   const { code, out, err } = await gateway.runAt({ answers }, 'user create eve');
-  assert.equal([code, out, err], [0, 'created the user eve', `using the gateway ${gateway.url}`]);
+  assert.equal(
+    [code, out, err],
+    [0, 'created the user eve with the role user', `using the gateway ${gateway.url}`],
+  );
   const user = (await gateway.server.auth.accounts.users()).find(({ username }) => username === 'eve');
   assert.equal([user?.role, user?.email, user?.templates], ['user', 'eve@localhost', undefined]);
 });

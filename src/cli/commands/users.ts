@@ -87,7 +87,12 @@ export const userCreate: Command = {
       const body = { ...details, password };
       const user = fields(await client.request('/auth/users', { method: 'POST', body }));
       await warnOfRights(client, details, terminal);
-      return printResult(input, terminal, user, `created the ${details.role} ${user.username}`);
+      return printResult(
+        input,
+        terminal,
+        user,
+        `created the user ${user.username} with the role ${details.role}`,
+      );
     });
   },
 };
