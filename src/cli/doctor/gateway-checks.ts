@@ -99,7 +99,10 @@ async function checkNodes(gateway: Remote): Promise<readonly CheckResult[]> {
   return [ok(`the nodes at the database of ${gateway.url} have the same secret, version and settings`)];
 }
 
-/** Finds roles that users of a running gateway have, and templates that roles name, without a definition. */
+/**
+ * Finds roles that users of a running gateway have, and templates that roles name, without a definition. No answer of a
+ * gateway has its roles: those are of the settings that this command reads.
+ */
 async function checkRoles(gateway: Remote, { roles }: Config): Promise<readonly CheckResult[]> {
   const users = await attemptAsync(() => gateway.request('/auth/users'));
   const registry = await attemptAsync(() => gateway.request('/gateway/registry'));
@@ -111,8 +114,8 @@ async function checkRoles(gateway: Remote, { roles }: Config): Promise<readonly 
   });
   const ofUsers = lost.map(({ username, role }) =>
     warn(
-      printable(`${username} has the role ${role}, which is not defined, and so no rights`),
-      'define it in `roles`, or give the user another one',
+      printable(`${username} has the role ${role}, which the settings here do not define`),
+      'define it in `roles`, or give the user another one; "--config <file>" if the gateway has other settings',
     ),
   );
   const known = registry instanceof Error ? undefined : Object.keys(fields(fields(registry).templates));
@@ -122,7 +125,7 @@ async function checkRoles(gateway: Remote, { roles }: Config): Promise<readonly 
       .map((name) => warn(`the role ${role} names the template ${name}, which does not exist`, null)),
   );
   const found = [...ofUsers, ...ofTemplates];
-  return found.length > 0 ? found : [ok(`each role at ${gateway.url} is defined`)];
+  return found.length > 0 ? found : [ok(`each role at ${gateway.url} is defined in the settings here`)];
 }
 
 /** Finds the faults of the views of a running gateway. */
