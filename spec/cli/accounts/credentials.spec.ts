@@ -136,15 +136,16 @@ test('names the login command, or the rejected variable, when the gateway refuse
   const env = loggedIn();
   const refused = (to: string, more = {}) =>
     requestCredentials(to, { ...env, ...more }).refused('The key has expired');
-  const login = (name: string) => `; run "npx stagedoor gateway login ${name}", or set STAGEDOOR_API_KEY`;
-  assert.is(refused(url), `not logged in at ${url}${login('ada')}`);
-  assert.is(refused('http://b'), `not logged in at http://b${login('<name>')}`);
+  const advice = (words: string) => `; run "npx stagedoor gateway login ${words}", or set STAGEDOOR_API_KEY`;
+  const login = advice('ada');
+  assert.is(refused(url), `not logged in at ${url}${login}`);
+  assert.is(refused('http://b'), `not logged in at http://b${advice('<name> --url http://b')}`);
   const key = refused(url, { STAGEDOOR_API_KEY: 'planted' });
   assert.is(key, `${url} rejects STAGEDOOR_API_KEY: The key has expired`);
   const before = '2020-01-01T00:00:00.000Z';
   loggedIn({ ...token, expires_at: before });
   assert.equal(requestCredentials(url, env).headers, {});
-  assert.is(refused(url), `the login of ada at ${url} expired at ${before}${login('ada')}`);
+  assert.is(refused(url), `the login of ada at ${url} expired at ${before}${login}`);
 });
 
 test('finds no token below a home that is not a folder', () => {

@@ -140,7 +140,10 @@ test('says when the grant has ended', async () => {
   assert.is((await run(`grant revoke ${id}`)).code, 0);
   const { code, err } = await run('user list');
   assert.is(code, 1);
-  assert.match(err, /the login of admin at \S+ has ended; run "npx stagedoor gateway login --sso"/);
+  assert.match(
+    err,
+    /the login of admin at \S+ has ended; run "npx stagedoor gateway login --sso --url http:\S+"/,
+  );
   storeToken(path(), gateway.url, { ...stored(), expires_at: '2026-11-01T00:00:00.000Z' });
   assert.match((await run('user list')).err, /the login of admin at \S+ has ended; run/);
 });

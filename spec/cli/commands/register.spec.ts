@@ -26,7 +26,7 @@ test('registers a program with its folder, environment and weight, and waits unt
   const sub = relative(tmpdir(), folder('sub'));
   const options = `--working-dir ${sub}/.. --id 007 --env A=1 --env B=x=y --weight 3 --wait 20`;
   const out = await printed(register(`files ${options} --command`, program));
-  const clients = `MCP clients: ${gateway.url}/mcp/files; "npx stagedoor connect files" shows how`;
+  const clients = `MCP clients: ${gateway.url}/mcp/files; "npx stagedoor connect files --url ${gateway.url}" shows how`;
   assert.is(out, `007 is registered in files: healthy\n${clients}`);
   const { env, weight, workingDir } = definitionOf('files', '007');
   assert.equal([env, weight, workingDir], [{ A: '1', B: 'x=y' }, 3, dirname(folder('sub'))]);

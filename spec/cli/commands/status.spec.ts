@@ -46,7 +46,7 @@ test('status shows only the health without a login', async () => {
   assert.is(code, 0);
   assert.match(out, /^status +healthy$/m);
   assert.not.match(out, 'requests');
-  const line = `only its health is shown: not logged in at ${gateway.url}; run "npx stagedoor gateway login <name>", or set STAGEDOOR_API_KEY`;
+  const line = `only its health is shown: not logged in at ${gateway.url}; run "npx stagedoor gateway login <name> --url ${gateway.url}", or set STAGEDOOR_API_KEY`;
   assert.is(err, line);
   const asJson = await gateway.runAt(nobody, 'gateway status --json');
   assert.equal(Object.keys(JSON.parse(asJson.out)), ['url', 'health']);

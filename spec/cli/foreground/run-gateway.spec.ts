@@ -26,7 +26,7 @@ test('prints where it listens, serves, and shuts down after a signal', async () 
   assert.equal(terminal.printed, [
     `stagedoor ${VERSION} listening on ${url}`,
     'database memory://: in memory, lost when the gateway stops',
-    `MCP clients: ${url}/mcp/<template>; "npx stagedoor connect <template>" shows how`,
+    `MCP clients: ${url}/mcp/<template>; "npx stagedoor connect <template> --url ${url}" shows how`,
     `console: ${url}/console`,
     'stopping after SIGTERM: calls in flight have 25 s to finish; a second signal stops at once',
   ]);
@@ -87,7 +87,12 @@ test('prints the first password on a terminal once, and never to the log', async
     const { terminal, logged, listening, stop } = run(flags, { columns: 80, folder: folder() });
     await listening;
     assert.is(await stop(), 0);
-    printed.push(terminal.printed.join('\n'));
+    const said = terminal.printed.join('\n');
+    printed.push(said);
+    const [, url] = / listening on (\S+)$/m.exec(said) ?? [];
+    // Another gateway may run at the usual address.
+    const login = `log in with "npx stagedoor gateway login admin --url ${url}"`;
+    assert.is(terminal.printed.includes(login), time === 1);
     const [, password] =
       /^created the user "admin"; its password, shown only once: (\S+)$/m.exec(printed[0] ?? '') ?? [];
     assert.is(password?.length, 24);

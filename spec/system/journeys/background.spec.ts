@@ -109,7 +109,9 @@ test('starts only once per state folder, also concurrently, and with any port an
   assert.is(workspace.running().pid, pid);
   const elsewhere = await workspace.run(...START, '--database', 'sqlite:///other.db', '--state-dir', 'other');
   assert.is(elsewhere.code, 0, elsewhere.err);
-  const stopped = await workspace.run('gateway', 'stop', '--state-dir', 'other', '--json');
+  const words = ['gateway', 'stop', '--state-dir', join(workspace.folder, 'other')];
+  assert.match(elsewhere.out, `${words.join(' ')}"; its MCP clients`); // without the option, that of the folder
+  const stopped = await workspace.run(...words, '--json');
   assert.is(JSON.parse(stopped.out).stopped, true);
   assert.is(isRunning(pid), true);
 });

@@ -15,7 +15,6 @@ import {
 import { codeOf, hasCode } from '../../domain/errors/errors.ts';
 import { counted } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { ownCommand } from '../../domain/version.ts';
 import type { AccountStore } from '../../persistence/store.ts';
 import { ensureSecretFile, readSecretFile } from '../secrets/secret-file.ts';
 import { FIRST_ADMIN, newUser } from './accounts.ts';
@@ -93,8 +92,10 @@ async function create(options: FirstAdminOptions): Promise<Announcements | undef
   if (configuredPassword !== undefined)
     return { warnings: [], notices: ['created the user "admin" with the configured password'] };
   if (!isTerminal) return { warnings: [`created the user "admin"; its password is in ${path}`], notices: [] };
-  const made = `created the user "admin"; its password, shown only once: ${password}`;
-  return { warnings: [], notices: [made, `log in with "${ownCommand('gateway login admin')}"`] };
+  return {
+    warnings: [],
+    notices: [`created the user "admin"; its password, shown only once: ${password}`],
+  };
 }
 
 /**

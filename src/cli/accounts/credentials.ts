@@ -4,8 +4,8 @@ import { statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { readRegularFile } from '../../config/read-file.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
-import { ownCommand } from '../../domain/version.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
+import { commandAt } from '../background/daemon-files.ts';
 import { UsageError } from '../failures.ts';
 import { fields } from '../remote/answers.ts';
 import type { Terminal } from '../terminal.ts';
@@ -70,7 +70,7 @@ export function requestCredentials(url: string, env: Terminal['env']): RequestCr
         : canRenew
           ? `the login of ${username} at ${url} has ended`
           : `not logged in at ${url}`;
-      const login = ownCommand(canRenew ? 'gateway login --sso' : `gateway login ${username}`);
+      const login = commandAt(canRenew ? 'gateway login --sso' : `gateway login ${username}`, url);
       return `${lack}; run "${login}", or set STAGEDOOR_API_KEY`;
     },
   };

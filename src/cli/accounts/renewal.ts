@@ -1,7 +1,7 @@
 // Renews the token of a sign-in by browser. Several commands may do so at once: the gateway gives all of them the same answer.
 
-import { ownCommand } from '../../domain/version.ts';
 import { COMMAND_LINE } from '../../http/oauth/clients/client-record.ts';
+import { commandAt } from '../background/daemon-files.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import { askOAuth } from './ask-oauth.ts';
 import { ProofUnavailable, requireProof } from './proof.ts';
@@ -45,7 +45,7 @@ export async function renewedToken({ path, url, needsProof, timeoutMs }: Renewal
     const hasEnded = error instanceof GatewayRefusal && error.code === 'invalid_grant';
     if (!hasEnded && !isExpired(present, Date.now())) return present;
     if (!hasEnded) throw new ProofUnavailable(error.message, { cause: error });
-    const login = ownCommand('gateway login --sso');
+    const login = commandAt('gateway login --sso', url);
     throw new CommandFailure(`the login of ${username} at ${url} has ended; run "${login}"`, {
       cause: error,
     });

@@ -74,6 +74,12 @@ export async function runningDaemon(files: DaemonFiles): Promise<Daemon | undefi
 /** Default addresses of a gateway: first the port for calls by template, then the port for servers. */
 export const DEFAULT_URLS = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000'] as const;
 
+/** A command to print for the gateway at `url`: with `--url`, unless commands without it look there first. */
+export function commandAt(words: string, url: string): string {
+  const isUsual = /^https?:\/\/(?:127\.0\.0\.1|localhost):8080$/.test(url);
+  return ownCommand(isUsual ? words : `${words} --url ${url}`);
+}
+
 /** The addresses used without an option: the background gateway of this folder, then the defaults. */
 export function usualUrls({ folder }: Pick<Terminal, 'folder'>): readonly string[] {
   const url = urlHere(readDaemon(filesIn(folder)));

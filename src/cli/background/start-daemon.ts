@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config/config.ts';
 import { codeOf, reasonOf } from '../../domain/errors/errors.ts';
 import { PACKAGE_ROOT } from '../../domain/package-root.ts';
+import { shellWord } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
 import { ownsGroup } from '../../transports/stdio/process-group.ts';
@@ -41,7 +42,7 @@ export async function startDaemon(
   if (other !== undefined) {
     throw new CommandFailure(
       `a gateway already runs in the background: ${other.url}, process ${other.pid}; ` +
-        `end it with "${ownCommand('gateway stop')}", or choose another --state-dir`,
+        `end it with "${stopCommand(files)}", or choose another --state-dir`,
     );
   }
   const child = spawnDaemon(openLog(files, config), words, terminal);
@@ -59,13 +60,18 @@ export async function startDaemon(
     const passwordFile = initialPasswordFileOf(config, { env: terminal.env, pid: child.pid });
     // Written by a start without a terminal, and deleted when the password is changed.
     if (existsSync(passwordFile)) terminal.print(`the password of the user "admin" is in ${passwordFile}`);
-    terminal.print(`stop it with "${ownCommand('gateway stop')}"; its MCP clients use ${url}/mcp`);
+    terminal.print(`stop it with "${stopCommand(files)}"; its MCP clients use ${url}/mcp`);
     return 0;
   } catch (error) {
     throw isInterrupted ? new Cancelled() : error;
   } finally {
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
   }
+}
+
+/** The command that stops the gateway of these files, which is not that of this folder if they are elsewhere. */
+function stopCommand({ folder }: DaemonFiles): string {
+  return ownCommand(`gateway stop${folder === process.cwd() ? '' : ` --state-dir ${shellWord(folder)}`}`);
 }
 
 /** Starts the detached process. `log`: the descriptor of its log. */

@@ -9,6 +9,7 @@ import { definedFields } from '../../domain/json/json.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import { didYouMean } from '../../domain/nearest.ts';
 import { ownCommand } from '../../domain/version.ts';
+import { commandAt } from '../background/daemon-files.ts';
 import { type Command, type CommandInput, pairsOf } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { detailLines, minute, printable, printResult, stateWord, table } from '../output.ts';
@@ -217,7 +218,7 @@ export const instanceRegister: Command = {
       const outcome = isRemoved && isNew ? 'it is removed again' : REMAINS;
       throw new CommandFailure(unhealthy(id, record, waitSeconds, outcome));
     }
-    const how = `"${ownCommand(`connect ${template}`)}" shows how`;
+    const how = `"${commandAt(`connect ${template}`, gateway.url)}" shows how`;
     if (!input.has('json')) terminal.print(`MCP clients: ${gateway.url}/mcp/${template}; ${how}`);
     return 0;
   },

@@ -5,11 +5,12 @@ import type { Logger } from 'pino';
 import type { Config } from '../../config/config.ts';
 import { hasCode, OperatorError } from '../../domain/errors/errors.ts';
 import { isLoopback } from '../../domain/local-address.ts';
-import { ownCommand, VERSION } from '../../domain/version.ts';
+import { VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
 import { DamagedFileError } from '../../persistence/open.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../server/server.ts';
+import { commandAt } from '../background/daemon-files.ts';
 import { databaseFailure } from '../database/open-database.ts';
 import type { Demo } from '../demo/demo.ts';
 import { UsageError } from '../failures.ts';
@@ -63,6 +64,8 @@ class GatewayRun {
   readonly #stop: StopSignals;
   readonly #starting = new AbortController();
   #isStarted = false;
+  /** Whether this start created the first admin. */
+  #isFirst = false;
   #gateway: Gateway | undefined;
   #demo: Demo | undefined;
 
@@ -85,7 +88,11 @@ class GatewayRun {
     };
     const isTerminal = terminal.columns !== undefined;
     const { signal } = this.#starting;
-    const options = { log, worker, firstPassword, onGateway, onNotice: terminal.print, isTerminal, signal };
+    const onNotice = (text: string): void => {
+      this.#isFirst = true;
+      terminal.print(text);
+    };
+    const options = { log, worker, firstPassword, onGateway, onNotice, isTerminal, signal };
     try {
       const server = await start(this.#config, options);
       this.#isStarted = true;
@@ -104,6 +111,8 @@ class GatewayRun {
     try {
       optimizeCalls();
       announce(server, this.#config, terminal, log);
+      if (this.#isFirst)
+        terminal.print(`log in with "${commandAt('gateway login admin', String(server.urls[0]))}"`);
       onReady?.(server);
       if (isDemo) this.#demo = (await import('../demo/demo.ts')).openDemo(server, terminal);
       const reason = await runUntilStopped(this.#demo, this.#stop.first);
@@ -196,12 +205,13 @@ function announce(
   log: Logger,
 ) {
   for (const address of addresses) print(`stagedoor ${VERSION} listening on ${address}`);
+  const url = String(urls[0]);
   const { kind, printable } = describeDatabase(config.databaseUrl, config.folder);
   print(`database ${printable}${kind === 'memory' ? ': in memory, lost when the gateway stops' : ''}`);
   print(
-    `MCP clients: ${config.publicUrl ?? urls[0]}/mcp/<template>; "${ownCommand('connect <template>')}" shows how`,
+    `MCP clients: ${config.publicUrl ?? url}/mcp/<template>; "${commandAt('connect <template>', url)}" shows how`,
   );
-  print(`console: ${urls[0]}/console`);
+  print(`console: ${url}/console`);
   for (const warning of warnings) log.warn(warning);
   const open = config.listeners.find(({ host }) => !isLoopback(host));
   const isEncrypted = config.tls.cert !== undefined || config.publicUrl?.startsWith('https:') === true;
