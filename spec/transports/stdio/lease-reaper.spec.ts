@@ -136,6 +136,53 @@ onLinux('a shell that is killed is replaced, and knows the programs that run', a
   await endOf(pid, 3_000 + LATE_MS);
 });
 
+posix('a shell that cannot be started again is tried until it can, and the gateway goes on', async () => {
+  const text = `
+    import childProcess from 'node:child_process';
+    import { once } from 'node:events';
+    import { syncBuiltinESMExports } from 'node:module';
+    import { setTimeout as delay } from 'node:timers/promises';
+    const { spawn } = childProcess;
+    const shells = [];
+    let failures = 0;
+    setInterval(() => {}, 1_000);
+    const by = (start) => {
+      childProcess.spawn = (...words) => (words[1].includes('stagedoor-lease') ? start(...words) : spawn(...words));
+      syncBuiltinESMExports();
+    };
+    by((...words) => {
+      const shell = spawn(...words);
+      shells.push(shell);
+      return shell;
+    });
+    const [{ LeaseReaper }, { Reaper }] = await Promise.all(process.argv.slice(1).map((file) => import(file)));
+    const reaper = new LeaseReaper(new Reaper());
+    reaper.lease(performance.now() + 60_000);
+    const watch = reaper.of('program');
+    watch.start('true', []);
+    watch.watch(${2 ** 22 + 1});
+    by(() => {
+      failures += 1;
+      throw new Error('ENOMEM');
+    });
+    shells[0].kill('SIGKILL');
+    await once(shells[0], 'exit');
+    await delay(500);
+    if (failures < 2) process.exit(2);
+    by((...words) => {
+      const shell = spawn(...words);
+      shells.push(shell);
+      return shell;
+    });
+    await delay(300);
+    watch.forget(${2 ** 22 + 1});
+    process.exit(shells.length === 2 ? 0 : 3);
+  `;
+  const words = ['--input-type=module', '-e', text, ...MODULES];
+  const program = spawn(process.execPath, words, { stdio: ['ignore', 'ignore', 'inherit'] });
+  assert.equal(await once(program, 'exit'), [0, null]);
+});
+
 test.run();
 
 /** Process ids of the shells of all lease reapers of this process. */

@@ -139,9 +139,7 @@ export class LeaseReaper {
     const lost = (): void => {
       if (this.#shell !== shell) return;
       this.#shell = undefined;
-      systemClock.background.alarm(REOPEN_MS, () => {
-        if (this.#shell === undefined && this.#groups.size > 0) this.#open();
-      });
+      this.#openLater();
     };
     shell.on('error', lost).on('exit', lost);
     shell.stdin?.on('error', () => {}); // its exit follows
@@ -151,6 +149,17 @@ export class LeaseReaper {
     for (const leader of [...this.#groups.values()].flatMap((groups) => [...groups]))
       this.#send(`+ ${leader}`);
     return shell;
+  }
+
+  #openLater(): void {
+    systemClock.background.alarm(REOPEN_MS, () => {
+      if (this.#shell !== undefined || this.#groups.size === 0) return;
+      try {
+        this.#open();
+      } catch {
+        this.#openLater(); // the system has no memory for it now
+      }
+    });
   }
 
   #sendDeadline(): void {
