@@ -25,7 +25,7 @@ const roles: SettingType<DefinedRoles> = {
     const count = Object.keys(value).length;
     if (count > MAX_DEFINED)
       throw new ConfigError(`roles: expected at most ${MAX_DEFINED} roles, not ${count}`);
-    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, roleIn(name, each)]));
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, definedRoleIn(name, each)]));
   },
   show: (value) => (Object.keys(value).length === 0 ? 'none' : JSON.stringify(value)),
 };
@@ -38,7 +38,7 @@ export const DEFINED_ROLES = setting<DefinedRoles>({
   doc: 'Roles besides admin and user, by name, each with scopes and perhaps templates, views and tools. See docs/guides/tool-rights.md.',
 });
 
-function roleIn(name: string, value: unknown): RoleRights {
+function definedRoleIn(name: string, value: unknown): RoleRights {
   const fail: Fail = (what) => {
     throw new ConfigError(`roles, ${JSON.stringify(name)}: ${what}`);
   };

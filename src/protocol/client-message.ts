@@ -53,7 +53,7 @@ function readJson(buffer: Buffer): unknown {
   const start = skipSpace(buffer, 0);
   const values: unknown[] = [];
   const isBatch = buffer[start] === OPEN_BRACKET;
-  const end = isBatch ? readMessages(source, start, values) : readMessage(source, start, 0, values);
+  const end = isBatch ? scanMessages(source, start, values) : scanMessage(source, start, 0, values);
   if (source.excess === 'depth')
     throw invalidRequest(`the body is nested deeper than ${LIMITS.nestingDepth} levels`);
   if (source.excess === 'values') {
@@ -74,14 +74,14 @@ function readJson(buffer: Buffer): unknown {
 
 const BOUNDS = { levels: LIMITS.nestingDepth, values: LIMITS.bodyValues };
 
-/** Reads an array, and puts its items into `values`. */
-function readMessages(source: Scanned, start: number, values: unknown[]): number {
+/** Puts the items of an array into `values`. The index after its end, or NO_INDEX. */
+function scanMessages(source: Scanned, start: number, values: unknown[]): number {
   const { bytes } = source;
   source.left -= 1;
   let at = skipSpace(bytes, start + 1);
   if (bytes[at] === CLOSE_BRACKET) return at + 1;
   for (;;) {
-    at = readMessage(source, at, 1, values);
+    at = scanMessage(source, at, 1, values);
     if (at === NO_INDEX) return NO_INDEX;
     at = skipSpace(bytes, at);
     if (bytes[at] !== COMMA) return bytes[at] === CLOSE_BRACKET ? at + 1 : NO_INDEX;
@@ -89,8 +89,11 @@ function readMessages(source: Scanned, start: number, values: unknown[]): number
   }
 }
 
-/** Reads a message, or any other value. Parameters that the gateway does not read stay text: ADR 43. */
-function readMessage(source: Scanned, start: number, depth: number, values: unknown[]): number {
+/**
+ * Puts a message, or any other value, into `values`. The index after its end, or NO_INDEX. Parameters that the gateway does not
+ * read stay text: ADR 43.
+ */
+function scanMessage(source: Scanned, start: number, depth: number, values: unknown[]): number {
   const fields: JsonFields = {};
   const isObject = source.bytes[start] === OPEN_BRACE;
   const end = isObject

@@ -133,7 +133,7 @@ export class Issuers implements ForeignTokens {
     const audience = this.#audienceOf(payload.aud, setting);
     if (audience === undefined) throw invalidCredentials('The token is for another resource');
     const host = new URL(setting.issuer).host;
-    const scopes = scopesIn(payload, claims.scope);
+    const scopes = scopesOfClaim(payload, claims.scope);
     const client =
       claimOf(payload, claims.client ?? 'client_id') ??
       (claims.client === undefined ? payload.azp : undefined);
@@ -182,7 +182,7 @@ export class Issuers implements ForeignTokens {
       provider === undefined
         ? rightsOfSubject(payload, (found as KnownIssuer).setting, this.#options.limits.roles)
         : await this.#rightsOfAccount(payload, provider.setting);
-    const own = scope === undefined ? undefined : scopesIn(payload, 'scope');
+    const own = scope === undefined ? undefined : scopesOfClaim(payload, 'scope');
     const resources = resource === undefined ? undefined : [resource].flat().map(String);
     return {
       id: JSON.stringify([found.setting.issuer, jti]),
@@ -333,7 +333,7 @@ function subjectOf(payload: JWTPayload, { issuer, claims }: IssuerSetting) {
 }
 
 /** The scopes of this gateway in a claim, which is text or a list. */
-function scopesIn(payload: JWTPayload, name: string | undefined) {
+function scopesOfClaim(payload: JWTPayload, name: string | undefined) {
   const value =
     name === undefined ? (claimOf(payload, 'scope') ?? claimOf(payload, 'scp')) : claimOf(payload, name);
   const words = typeof value === 'string' ? value.split(' ') : Array.isArray(value) ? value : [];

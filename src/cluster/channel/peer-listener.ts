@@ -115,7 +115,7 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
   };
   const unproven = new UnprovenConnections(tls === undefined ? undefined : onRefused);
   const { serve, upgrade, multiplexed } = new PeerRequests(options, unproven);
-  const server = tls === undefined ? plainServer(limits, serve) : secureServer(limits, tls, serve);
+  const server = tls === undefined ? plainServer(limits, serve) : peerServer(limits, tls, serve);
   server.maxConnections = MAX_CONNECTIONS;
   server.on('connection', (socket) => unproven.add(socket));
   // Without these listeners Node answers requests with Expect by itself.
@@ -216,7 +216,7 @@ function plainServer(limits: ServerLimits, serve: RequestListener): Server {
   return process.getBuiltinModule('node:http').createServer(limits, serve);
 }
 
-function secureServer(limits: ServerLimits, tls: PeerTls, serve: RequestListener): Server {
+function peerServer(limits: ServerLimits, tls: PeerTls, serve: RequestListener): Server {
   const { createServer } = process.getBuiltinModule('node:https');
   const server = createServer({ ...limits, ...tls.listener(), handshakeTimeout: HEADERS_MS }, serve);
   limitKeyUpdatesOf(server);

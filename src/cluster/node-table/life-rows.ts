@@ -83,7 +83,7 @@ export class LifeRows {
   constructor(options: LifeRowsOptions) {
     this.#options = options;
     const [first, ...others] = options.secrets;
-    this.#keys = [rowKeyOf(first), ...others.map(rowKeyOf)];
+    this.#keys = [macKeyOf(first), ...others.map(macKeyOf)];
   }
 
   storedOf({ life, node, counter, sees, followsRefusal }: LifeRow): StoredLife {
@@ -165,7 +165,7 @@ export class LifeRows {
   }
 }
 
-function rowKeyOf(secret: Uint8Array): Buffer {
+function macKeyOf(secret: Uint8Array): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, '', 'stagedoor members: rows', 32));
 }
 

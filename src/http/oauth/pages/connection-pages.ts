@@ -105,7 +105,7 @@ export class ConnectionPages {
   /** The list, which belongs to no address. */
   async #own(exchange: OAuthExchange, step: string, choice: string): Promise<void> {
     const { request, response } = exchange;
-    const context = loginContextOf(CONNECTIONS, 'Sign in to see the accounts that you have connected.');
+    const context = connectionLoginOf(CONNECTIONS, 'Sign in to see the accounts that you have connected.');
     if (await this.#login(exchange, context, step, choice)) return;
     const signedIn = await this.#signedIn(exchange);
     if (signedIn === undefined) return (await this.#options.login()).show(exchange, context);
@@ -135,7 +135,7 @@ export class ConnectionPages {
     const { request, response } = exchange;
     const action = `${CONNECTIONS}/${id}`;
     const isPost = request.method === 'POST';
-    const context = loginContextOf(
+    const context = connectionLoginOf(
       action,
       `"${goal.template}" needs your account there. Sign in to the gateway first.`,
     );
@@ -275,7 +275,7 @@ interface Visited {
 /** Steps that are not ids of addresses, which are longer. */
 const OWN_STEPS: ReadonlySet<string> = new Set(['login', 'provider', 'sign-out', 'disconnect']);
 
-function loginContextOf(action: string, intro: string): LoginContext {
+function connectionLoginOf(action: string, intro: string): LoginContext {
   return { action, intro, subject: CONNECTIONS, purpose: { kind: 'connections', path: action } };
 }
 
