@@ -3,6 +3,7 @@
 // stop. Not on Windows. Source: ADR 174.
 
 import { type ChildProcess, spawn } from 'node:child_process';
+import { WATCHING_SHELL } from '../../transports/stdio/process-group.ts';
 
 /** The wait for a sign of a worker whose supervisor is gone, in ms. */
 const HUNG_MS = 10_000;
@@ -44,11 +45,8 @@ export function watchForHang(worker: number | undefined, orderlyMs: number): Han
   let shell: ChildProcess;
   try {
     shell = spawn('/bin/sh', ['-c', SCRIPT, 'stagedoor-hang-watch', String(worker), ...waits], {
+      ...WATCHING_SHELL,
       stdio: ['pipe', 'ignore', 'ignore'],
-      // Signals of the terminal are for the gateway.
-      detached: true,
-      cwd: '/',
-      env: { PATH: '/usr/bin:/bin' },
     });
   } catch {
     return undefined;

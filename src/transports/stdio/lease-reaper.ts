@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { systemClock } from '../../domain/time/clock.ts';
-import { killGroup, ownsGroup } from './process-group.ts';
+import { killGroup, ownsGroup, WATCHING_SHELL } from './process-group.ts';
 import type { GatedProgram, GroupWatch, Reaper } from './reaper.ts';
 
 /** `12345.67 …`: seconds since the start of the machine, those in which it was suspended included. Not on every system. */
@@ -130,11 +130,8 @@ export class LeaseReaper {
 
   #open(): ChildProcess {
     const shell = spawn('/bin/sh', ['-c', SCRIPT, 'stagedoor-lease', this.#uptime], {
+      ...WATCHING_SHELL,
       stdio: ['pipe', 'ignore', 'ignore'],
-      // The shell is not in the gateway's group: a signal that stops the gateway must not stop it.
-      detached: true,
-      cwd: '/',
-      env: { PATH: '/usr/bin:/bin' },
     });
     const lost = (): void => {
       if (this.#shell !== shell) return;

@@ -13,6 +13,12 @@ export const TERMINATE_MS = 3_000;
 /** POSIX: a detached child leads its own group, which can be signalled as a whole. Windows has no such groups. */
 export const ownsGroup = process.platform !== 'win32';
 
+/**
+ * How a shell is started that watches over processes after the end of the gateway: it is not in the gateway's group, which gets
+ * signals from Ctrl-C and the terminal.
+ */
+export const WATCHING_SHELL = { detached: true, cwd: '/', env: { PATH: '/usr/bin:/bin' } } as const;
+
 /** Signals a process group; the signal 0 only tests it. False when the group is empty. POSIX only. */
 export function killGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
   try {

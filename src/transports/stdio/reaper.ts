@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import type { Writable } from 'node:stream';
 import { systemClock } from '../../domain/time/clock.ts';
-import { killGroup, ownsGroup, STDIN_END_MS, TERMINATE_MS } from './process-group.ts';
+import { killGroup, ownsGroup, STDIN_END_MS, TERMINATE_MS, WATCHING_SHELL } from './process-group.ts';
 import { ProcessTable } from './process-table.ts';
 import { ReaperPipe, type ReaperPipeOptions } from './reaper-pipe.ts';
 
@@ -140,11 +140,8 @@ export class Reaper implements GroupWatch {
     let shell: ChildProcess;
     try {
       shell = spawn('/bin/sh', ['-c', SCRIPT, 'stagedoor-reaper', ...this.#waits], {
+        ...WATCHING_SHELL,
         stdio: ['pipe', 'ignore', 'ignore', this.#pipe?.fd ?? 'ignore'],
-        // The shell is not in the gateway's group, which gets signals from Ctrl-C and the terminal.
-        detached: true,
-        cwd: '/',
-        env: { PATH: '/usr/bin:/bin' },
       });
     } catch {
       this.#startLater();
