@@ -244,23 +244,20 @@ export class LegacyEndpoint {
   ): void | Promise<void> {
     reply.log.rpcMessages = parsed.length;
     const session = sessionOf(request, backends);
-    return whenKnown(session, (found) => this.#postParsed(parsed, found, request, reply, backends));
+    return whenKnown(session, (found) =>
+      this.#postParsed(parsed, { session: found, request, reply, backends }),
+    );
   }
 
-  #postParsed(
-    parsed: readonly unknown[],
-    session: McpSession,
-    request: McpRequest,
-    reply: ReplyWriter,
-    backends: Backends,
-  ): void | Promise<void> {
+  #postParsed(parsed: readonly unknown[], from: SessionPost): void | Promise<void> {
+    const { session } = from;
     // Source: 2025-03-26 basic/index#batching; 2025-06-18 changelog: removed.
     if (versionOf(session) !== '2025-03-26')
       throw invalidRequest('batches are allowed in revision 2025-03-26 only');
     const messages = readClientBatch(parsed);
     const traffic = this.#traffic.find(session.id);
     for (const { id } of requestsOf(messages)) traffic?.check(id); // before it is counted
-    return this.#countAndServe(messages, null, { session, request, reply, backends });
+    return this.#countAndServe(messages, null, from);
   }
 
   /** Counts the requests for the rate limit, then serves them. A refusal carries `id`. */
