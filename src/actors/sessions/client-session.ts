@@ -176,9 +176,6 @@ export class ClientSession implements OwnedSession, SessionCore {
   reserve(sourced: SourcedEvent, lost: (error: GatewayError) => void) {
     return this.#ensuredCalls.reserve(sourced, lost);
   }
-  dismiss(error: GatewayError): void {
-    this.#calls?.dismiss(error);
-  }
   setAway(isAway: boolean): void {
     this.#ensuredCalls.setAway(isAway);
   }
@@ -234,7 +231,7 @@ export class ClientSession implements OwnedSession, SessionCore {
     await this.binding?.close();
   }
 
-  // --- for ClientSessions and its conversation -------------------------------------------------------------------
+  // --- OwnedSession ----------------------------------------------------------------------------------------
 
   /** True while a stream of the client holds the session. `messages$` may be observed without such a stream. */
   get isStreaming(): boolean {
@@ -254,6 +251,10 @@ export class ClientSession implements OwnedSession, SessionCore {
     this.send({ type: 'setIdle' });
     this.#dropActor();
     return true;
+  }
+
+  dismiss(error: GatewayError): void {
+    this.#calls?.dismiss(error);
   }
 
   // --- SessionCore -----------------------------------------------------------------------------------------
@@ -310,6 +311,14 @@ export class ClientSession implements OwnedSession, SessionCore {
   untilBound(needsDedicated = false): Observable<Binding> {
     this.#waiting ??= new WaitingRequests(this);
     return this.#waiting.untilBound(needsDedicated);
+  }
+
+  requestBinding(needsDedicated = false): void {
+    this.#wake();
+    const serving = this.#contextIn('serving');
+    if (serving && needsDedicated && isServed(serving)) this.send({ type: 'upgrade' });
+    else if (serving || this.isUnbound) this.send({ type: 'requested' });
+    else this.#finish();
   }
 
   backendStatePlan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer | undefined {
@@ -373,14 +382,6 @@ export class ClientSession implements OwnedSession, SessionCore {
   #dropActor(): void {
     const { value, binding } = this.#present;
     this.#state = { value, binding };
-  }
-
-  requestBinding(needsDedicated = false): void {
-    this.#wake();
-    const serving = this.#contextIn('serving');
-    if (serving && needsDedicated && isServed(serving)) this.send({ type: 'upgrade' });
-    else if (serving || this.isUnbound) this.send({ type: 'requested' });
-    else this.#finish();
   }
 
   /** Reports the end of a call to a finishing session, which ends after its last call. */
