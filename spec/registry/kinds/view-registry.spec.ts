@@ -87,6 +87,23 @@ test('a view that another node changes during its deletion is judged again, as i
   assert.is((await store.views.list()).length, 1);
 });
 
+test('names are stored in the view that another node has just changed, and not in one that it has deleted', async () => {
+  const store = new MemoryStore();
+  const [views, others] = [setUp(store), setUp(store)];
+  const of = (title: string): ViewDefinition => ({ id: 'v', title, from: [{ template: 't' }] });
+  const stored = async () =>
+    (await store.views.list()).map(({ definition, names }) => [definition.title, names]);
+  await put(views, of('first'));
+  await put(others, of('second'));
+  const give = (name: string) =>
+    views.saveNames('v', ({ tools, prompts }) => ({ prompts, tools: { ...tools, [name]: `t/${name}` } }));
+  await give('a');
+  assert.equal(await stored(), [['second', { tools: { a: 't/a' }, prompts: {} }]]);
+  await others.delete('v');
+  await give('b');
+  assert.equal(await stored(), []);
+});
+
 test('1,000 views of another node are compared and put in force in several turns', async () => {
   const views = setUp();
   const stored = Array.from({ length: 1_000 }, (_, n): StoredView => {

@@ -113,13 +113,15 @@ export class ViewRegistry {
   /** Stores the owners of bare names, as far as nothing else was stored for them meanwhile. Nothing for a view that is gone. */
   async saveNames(id: string, merge: (names: NameTargets) => NameTargets): Promise<void> {
     await this.#steps.change(async () => {
-      const before = this.#views.get(id);
-      if (before === undefined) return;
-      const view = { ...before, names: merge(before.names) };
-      if (isDeepStrictEqual(view, before)) return;
-      const revision = await this.#deps.store.views.save(view, before);
-      if (this.#steps.advance(revision)) this.#keep(id, view);
-      else await this.#steps.forceReload();
+      for (let left = ATTEMPTS; left > 0; left -= 1) {
+        const before = this.#views.get(id);
+        if (before === undefined) return;
+        const view = { ...before, names: merge(before.names) };
+        if (isDeepStrictEqual(view, before)) return;
+        const revision = await this.#deps.store.views.save(view, before);
+        if (this.#steps.advance(revision)) return this.#keep(id, view);
+        await this.#steps.forceReload(); // another node has just changed it
+      }
     });
   }
 
