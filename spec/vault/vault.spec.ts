@@ -2,7 +2,8 @@
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { SHARED } from '../../src/domain/instances/account-connection.ts';
+import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
+import { type ConnectionChange, SHARED } from '../../src/domain/instances/account-connection.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { addressesIn } from '../../src/net/network-guard.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
@@ -77,6 +78,26 @@ vaults(
     assert.is(await vault.disconnect(shared?.id ?? ''), true);
     assert.is(await vault.disconnect('0'), false);
     assert.equal(await vault.list(SHARED), []);
+  }),
+);
+
+vaults(
+  'has connected an account whose tokens are stored, whatever the database does then',
+  withBackend(async ({ store, target, node }) => {
+    const changes$ = new Subject<ConnectionChange>();
+    const changes: string[] = [];
+    changes$.subscribe(({ type, owner }) => changes.push(`${type} ${owner}`));
+    const vault = node({ changes$ });
+    const { save, find } = store.oauth;
+    store.oauth.save = async (row) => {
+      await save(row);
+      if (row.kind === 'connection')
+        store.oauth.find = () => Promise.reject(databaseUnavailable(new Error('away')));
+    };
+    assert.is((await connect(vault, target, 'user-1')).owner, 'user-1');
+    store.oauth.find = find;
+    assert.equal(changes, ['connected user-1']);
+    assert.match(await vault.tokens(target, 'user-1').current(), /./);
   }),
 );
 

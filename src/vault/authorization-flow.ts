@@ -85,6 +85,13 @@ interface AuthorizationFlowOptions {
   readonly onUnused: (value: StoredAccountConnection) => void;
 }
 
+/** A connection that is stored. */
+interface MadeConnection {
+  readonly begun: BegunConnection;
+  /** The server that gave its tokens. */
+  readonly backend: OAuthBackend;
+}
+
 const LIFE_MS = 10 * 60_000;
 const MAX_SCOPES = 100;
 const STATE = /^[\w-]{43}$/;
@@ -157,7 +164,7 @@ export class AuthorizationFlow {
     query: URLSearchParams,
     binding: string,
     mayFinish: (begun: BegunConnection) => boolean | Promise<boolean> = () => true,
-  ): Promise<BegunConnection> {
+  ): Promise<MadeConnection> {
     const { backends, clients, connections, requests, store, clock } = this.#options;
     const state = query.get('state') ?? '';
     const key = oauthKey('connecting', state);
@@ -211,7 +218,7 @@ export class AuthorizationFlow {
       this.#options.onUnused(value);
       throw thrown;
     }
-    return { target, owner, returnTo };
+    return { begun: { target, owner, returnTo }, backend };
   }
 
   /** The scopes of the instance, else those that the backend asked for, and those for which a call was refused. */

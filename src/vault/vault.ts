@@ -137,13 +137,10 @@ export class Vault {
     binding: string,
     mayFinish?: (begun: BegunConnection) => boolean | Promise<boolean>,
   ): Promise<BegunConnection> {
-    const finished = await this.#flow.finish(query, binding, mayFinish);
-    const backend = await this.#backends.stored(finished.target);
-    if (backend !== undefined) {
-      this.#refreshes.forget(accountConnectionKey(finished.owner, backend));
-      this.#emit('connected', finished.owner, backend);
-    }
-    return finished;
+    const { begun, backend } = await this.#flow.finish(query, binding, mayFinish);
+    this.#refreshes.forget(accountConnectionKey(begun.owner, backend));
+    this.#emit('connected', begun.owner, backend);
+    return begun;
   }
 
   /** The connection of this owner; undefined without one. */
