@@ -36,7 +36,7 @@ const MANAGED = { label: 'managed-by=mcp-template', template: 'template' } as co
 /** The longest wait for one answer of a listing, and for all of them, in ms. */
 const [ANSWER_MS, LIST_MS] = [5_000, 50_000];
 /** The most containers that are inspected at the same time. */
-const INSPECTED_AT_A_TIME = 16;
+const MAX_INSPECTED = 16;
 
 /** The engine at the named address; without a name those at the existing default sockets, like the engines' tools. */
 function containerSources(
@@ -86,7 +86,7 @@ async function inspectAll(address: string, signal: AbortSignal): Promise<readonl
       throw thrown;
     }
   };
-  const inspected = await lastValueFrom(from(ids).pipe(mergeMap(inspect, INSPECTED_AT_A_TIME), toArray()));
+  const inspected = await lastValueFrom(from(ids).pipe(mergeMap(inspect, MAX_INSPECTED), toArray()));
   return inspected.filter((container) => container !== undefined);
 }
 

@@ -29,10 +29,10 @@ exit 0
 `;
 
 /** The most checks for the id of a process that was just started. */
-const START_CHECKS = 10;
+const MAX_START_CHECKS = 10;
 const START_CHECK_MS = 20;
 /** The most checks for the end of a process, which an engine reports shortly after the end of its stream. */
-const END_CHECKS = 10;
+const MAX_END_CHECKS = 10;
 const END_CHECK_MS = 50;
 /** The longest wait for an engine while the program runs, in ms. */
 const ENGINE_MS = 5_000;
@@ -80,7 +80,7 @@ export const runInContainer: RunInContainer = async ({ engine: address, id }, wo
 /** Finds the process if this machine runs it. A new process has no environment for a moment. `within` bounds one request. */
 async function pidOf(exec: Docker.Exec, variable: string, within: () => AbortSignal) {
   try {
-    for (let checks = 0; checks < START_CHECKS; checks += 1) {
+    for (let checks = 0; checks < MAX_START_CHECKS; checks += 1) {
       if (checks > 0) await sleep(systemClock, START_CHECK_MS);
       const { Pid: pid, Running: isRunning } = await exec.inspect({ abortSignal: within() });
       if (!isRunning || (pid > 0 && environmentOf(pid) === undefined)) return undefined;
@@ -121,7 +121,7 @@ async function isSignalled(
 
 async function endOf(exec: Docker.Exec, within: () => AbortSignal): Promise<ProgramEnd> {
   try {
-    for (let checks = 0; checks < END_CHECKS; checks += 1) {
+    for (let checks = 0; checks < MAX_END_CHECKS; checks += 1) {
       const { Running: isRunning, ExitCode: code } = await exec.inspect({ abortSignal: within() });
       if (!isRunning) return code === null ? { reason: 'it ended' } : exitedWith(code);
       await sleep(systemClock.background, END_CHECK_MS);

@@ -19,7 +19,7 @@ export const RUN_MS = 30_000;
 const DRAIN_MS = 500;
 export const OUTPUT_BYTES = 256 * 1024;
 /** The most characters of its standard error that are kept. */
-const ERROR_CHARACTERS = 1_000;
+const MAX_ERROR_CHARACTERS = 1_000;
 /**
  * The time before its end at which a credential is renewed, in ms; a short-lived one is renewed after nine tenths of
  * its life.
@@ -150,7 +150,7 @@ export class LoginProgram implements Login {
       else output.push(chunk);
     });
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      if (errors.length < ERROR_CHARACTERS) errors += text.slice(0, ERROR_CHARACTERS);
+      if (errors.length < MAX_ERROR_CHARACTERS) errors += text.slice(0, MAX_ERROR_CHARACTERS);
     });
     const closed = new Promise((settle) => child.once('close', settle));
     child.once('error', (error) => {

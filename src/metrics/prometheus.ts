@@ -30,7 +30,7 @@ export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 const MISNAMED = ['handles', 'requests', 'resources'].map((each) => `nodejs_active_${each}_total`);
 
 /** The most lines of one metric that are made in one turn of the event loop. */
-const LINES_AT_ONCE = 1_000;
+const MAX_LINES_AT_ONCE = 1_000;
 /** The lines of prom-client about the metric. */
 const HEADING = /^(?:# .*\n)+/;
 
@@ -113,7 +113,7 @@ export class Prometheus {
         await turn();
       };
       let isFirst = true;
-      for (const some of inGroups(valuesOf(metric, reading, this.#labels), LINES_AT_ONCE)) {
+      for (const some of inGroups(valuesOf(metric, reading, this.#labels), MAX_LINES_AT_ONCE)) {
         await add(some, isFirst);
         isFirst = false;
       }

@@ -4,7 +4,7 @@
 import { hasCode } from '../domain/errors/errors.ts';
 import { type Clock, sleep } from '../domain/time/clock.ts';
 
-const ATTEMPTS = 60;
+const MAX_ATTEMPTS = 60;
 const WAIT_MS = 500;
 
 /**
@@ -16,7 +16,7 @@ export async function insistently<T>(clock: Clock, run: () => Promise<T>): Promi
     try {
       return await run();
     } catch (thrown) {
-      if (attempt === ATTEMPTS || !hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
+      if (attempt === MAX_ATTEMPTS || !hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
       await sleep(clock, WAIT_MS);
     }
 }

@@ -17,7 +17,7 @@ interface Catalogue {
 }
 
 /** The most files that are open at a time: a process may have some thousand, with the connections of its clients. */
-const AT_ONCE = 16;
+const MAX_AT_ONCE = 16;
 /** The templates of this package, the servers of `gateway start --demo`. */
 const BUNDLED_TEMPLATES = fileURLToPath(new URL('templates', PACKAGE_ROOT));
 
@@ -38,8 +38,8 @@ export async function readCatalogue(folder: string = BUNDLED_TEMPLATES): Promise
   }
   const inOrder = names.toSorted();
   const read: Awaited<ReturnType<typeof readMember>>[] = [];
-  for (let from = 0; from < inOrder.length; from += AT_ONCE) {
-    const some = inOrder.slice(from, from + AT_ONCE).map((name) => readMember(folder, name));
+  for (let from = 0; from < inOrder.length; from += MAX_AT_ONCE) {
+    const some = inOrder.slice(from, from + MAX_AT_ONCE).map((name) => readMember(folder, name));
     read.push(...(await Promise.all(some)));
   }
   return {

@@ -33,7 +33,7 @@ const SILENT_STEPS = 8;
 const MAX_STEPS = 40;
 
 /** The most characters of texts that are walked in one turn of the event loop: 5 ms if the file system answers at once. */
-const TURN_CHARACTERS = 16_384;
+const MAX_TURN_CHARACTERS = 16_384;
 
 export function protectedDatabase(file: string): ProtectedPath[] {
   // SQLite keeps the others beside the file that a link names.
@@ -186,7 +186,7 @@ async function firstExposure(
       if (seen.has(text) || (text === '' && name !== undefined)) continue;
       seen.add(text);
       characters += text.length;
-      if (characters > TURN_CHARACTERS) {
+      if (characters > MAX_TURN_CHARACTERS) {
         characters = 0;
         await nextTurn();
       }

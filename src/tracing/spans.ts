@@ -33,7 +33,7 @@ import { systemClock } from '../domain/time/clock.ts';
 import { VERSION } from '../domain/version.ts';
 
 /** The most UTF-16 units of the name of a tool or prompt in a span: clients choose these names. */
-const NAME_UNITS = 128;
+const MAX_NAME_UNITS = 128;
 
 /** The trace of calls of an embedding program: its active span is the parent of the attempts. */
 export function embeddedTrace(): RequestTrace {
@@ -239,12 +239,12 @@ function nameIn({ method, params }: Pick<McpRequestInfo, 'method' | 'params'>): 
 
 function nameOf(method: string, name: string | undefined): string {
   const text = name === undefined ? method : `${method} ${name}`;
-  return withoutCredentials(text, 2 * NAME_UNITS);
+  return withoutCredentials(text, 2 * MAX_NAME_UNITS);
 }
 
 /** The shown part of a text, in whole characters: half of a surrogate pair is not valid text for a collector. */
 function shown(text: string): string {
-  return withoutCredentials(text, NAME_UNITS);
+  return withoutCredentials(text, MAX_NAME_UNITS);
 }
 
 function mcpAttributes(method: string, name: string | undefined): Attributes {

@@ -24,7 +24,7 @@ const MAX_BYTES = 64 * 1024;
 const MAX_PARTLY_BYTES = 8 * 1024 * 1024;
 const TIMEOUT_MS = 10_000;
 /** The most characters that are shown of the issuer that a backend names. */
-const SHOWN_CHARACTERS = 200;
+const MAX_SHOWN_CHARACTERS = 200;
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;
 
 /** The failure of a request. Its message is a clause in own words: it contains nothing of the answer. */
@@ -38,7 +38,7 @@ export class ServerChanged extends BackendFetchFailure {
 
   constructor(issuer: string) {
     super(
-      `authorization server changed to ${issuer.slice(0, SHOWN_CHARACTERS)}; an admin has to confirm the new one`,
+      `authorization server changed to ${issuer.slice(0, MAX_SHOWN_CHARACTERS)}; an admin has to confirm the new one`,
     );
   }
 }

@@ -84,7 +84,7 @@ const readBackend: (row: OAuthRow) => OAuthBackend = rowReader(
 );
 
 /** Attempts to store facts that other nodes change meanwhile. */
-const ATTEMPTS = 5;
+const MAX_ATTEMPTS = 5;
 
 interface OAuthBackendsOptions {
   readonly clock: Clock;
@@ -131,7 +131,7 @@ export class OAuthBackends {
     const { issuer } = found.server;
     const isAccepted = typeof accepted === 'string' ? accepted === 'any' : accepted.issuer === issuer;
     const { store, clock } = this.#options;
-    for (let left = ATTEMPTS; ; left -= 1) {
+    for (let left = MAX_ATTEMPTS; ; left -= 1) {
       const row = await this.#rowOf(target.endpoint);
       const before = row && readBackend(row);
       const isSame = before === undefined || partsOf(before) === partsOf(found);

@@ -3,7 +3,7 @@
 import type { Clock } from '../domain/time/clock.ts';
 
 /** The most refreshes at one server: fewer than the requests that it may get, so that new accounts can be connected meanwhile. */
-const AT_ONE_SERVER = 15;
+const MAX_AT_ONE_SERVER = 15;
 
 interface ServerSlots {
   running: number;
@@ -27,7 +27,7 @@ export class RefreshSlots {
   async take(name: string, longestMs: number): Promise<(() => void) | undefined> {
     const server = this.#servers.get(name) ?? { running: 0, waiting: new Set() };
     this.#servers.set(name, server);
-    if (server.running < AT_ONE_SERVER) server.running += 1;
+    if (server.running < MAX_AT_ONE_SERVER) server.running += 1;
     else if (longestMs === 0 || !(await this.#waits(server, longestMs))) return undefined;
     return () => this.#end(name, server);
   }

@@ -32,7 +32,7 @@ export interface AttemptEnding {
 }
 
 /** Longest name of a method or a tool in an event, in UTF-16 units: clients choose them, and thousands of events are kept. */
-const NAME_UNITS = 256;
+const MAX_NAME_UNITS = 256;
 
 const NO_ATTEMPT = { instanceId: undefined, serverId: undefined, attempt: undefined };
 
@@ -172,6 +172,6 @@ export class CallEvents {
  * would keep the whole name in memory.
  */
 function short(name: string): string {
-  const shown = withoutCredentials(name, NAME_UNITS);
-  return name.length <= NAME_UNITS ? shown : Buffer.from(shown).toString();
+  const shown = withoutCredentials(name, MAX_NAME_UNITS);
+  return name.length <= MAX_NAME_UNITS ? shown : Buffer.from(shown).toString();
 }

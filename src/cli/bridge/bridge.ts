@@ -38,7 +38,7 @@ const [ANSWERS_MS, DELETE_MS] = [5_000, 2_000];
 const RETRY_MS = 500;
 const REFUSED_MS = 30_000;
 /** The most bytes of a refusal whose text is reported; of a longer one only the status is. */
-const REFUSAL_BYTES = 64 * 1024;
+const MAX_REPORTED_BYTES = 64 * 1024;
 
 interface BridgeSession {
   readonly id: string | undefined;
@@ -384,7 +384,9 @@ function oneLine(data: Buffer): string {
 /** The JSON-RPC error in a refusal, or one that is made of the gateway's own error body. */
 async function refusalIn(response: Response): Promise<{ text: string; code: number; data: unknown }> {
   const { status } = response;
-  const { error, detail, error_code } = fields(jsonIn((await textWithin(response, REFUSAL_BYTES)) ?? ''));
+  const { error, detail, error_code } = fields(
+    jsonIn((await textWithin(response, MAX_REPORTED_BYTES)) ?? ''),
+  );
   const { message, data, code } = fields(error);
   return {
     text: String([message, detail].find((each) => typeof each === 'string') ?? `status ${status}`),

@@ -6,7 +6,7 @@ import { type Fields, fields } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, pagedEntries, requireGateway, WIDE_OPTION } from '../remote/remote.ts';
 
 /** The most entries of one output, and its default. */
-const MOST = 100_000;
+const MAX_PRINTED = 100_000;
 const SHOWN = 50;
 
 const FILTERS = ['actor', 'action', 'template', 'tool', 'view', 'outcome', 'status'] as const;
@@ -36,7 +36,7 @@ export const gatewayAudit: Command = {
     'gateway audit --actor ada --limit 1000 --json',
   ],
   run: async (input, terminal) => {
-    const limit = input.number('limit', { minimum: 1, maximum: MOST }) ?? SHOWN;
+    const limit = input.number('limit', { minimum: 1, maximum: MAX_PRINTED }) ?? SHOWN;
     const query = new URLSearchParams();
     for (const name of FILTERS) {
       const value = input.text(name);

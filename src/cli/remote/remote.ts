@@ -86,9 +86,9 @@ export const GATEWAY_ANSWER_MS = 20_000;
 /** The longest silence of a stream: its gateway writes a comment every 15 s. */
 const SILENCE_MS = 60_000;
 /** The most bytes of one event; the result of a tool may be as long as a message of a backend. */
-const EVENT_BYTES = 65 * 1024 * 1024;
+const MAX_EVENT_BYTES = 65 * 1024 * 1024;
 /** The most bytes of one answer: a program at the address of a gateway may write without end. */
-const ANSWER_BYTES = 128 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
 
 /** One gateway and the credentials for it. */
 export class Remote {
@@ -189,7 +189,7 @@ export class Remote {
         throw new CommandFailure(`${this.url} answered ${path} without an event stream`);
       }
       hasBegun = true;
-      const reader = new SseReader(EVENT_BYTES, (bytes, name) => {
+      const reader = new SseReader(MAX_EVENT_BYTES, (bytes, name) => {
         const data = bytes.toString('utf8');
         if (name === 'error') throw this.#refusalOf(fields(answerIn(data)), response);
         onEvent({ name, data, id: reader.lastEventId });
@@ -199,7 +199,7 @@ export class Remote {
       for await (const chunk of response.body) {
         timer.refresh();
         bytes += chunk.length;
-        if (signal === undefined && bytes > ANSWER_BYTES) throw this.#tooMuch();
+        if (signal === undefined && bytes > MAX_ANSWER_BYTES) throw this.#tooMuch();
         if (performance.now() > endsAtMs)
           throw new CommandFailure(`${this.url} took more than ${longestMs / 1000} s for one answer`);
         if (!reader.push(Buffer.from(chunk))) throw new Error('an event is too long');
@@ -216,13 +216,15 @@ export class Remote {
   }
 
   async #textOf(response: Response): Promise<string> {
-    const text = await textWithin(response, ANSWER_BYTES);
+    const text = await textWithin(response, MAX_ANSWER_BYTES);
     if (text !== undefined) return text;
     throw this.#tooMuch();
   }
 
   #tooMuch(): CommandFailure {
-    return new CommandFailure(`${this.url} sent more than ${ANSWER_BYTES / 1024 / 1024} MiB in one answer`);
+    return new CommandFailure(
+      `${this.url} sent more than ${MAX_ANSWER_BYTES / 1024 / 1024} MiB in one answer`,
+    );
   }
 
   /** Makes sure, before a request with credentials, that the token has some time left and that the gateway knows it. */
@@ -298,7 +300,7 @@ function refusalOf(answer: object, { status, headers }: Response, used: string):
 }
 
 /** The most UTF-16 units of a refusal's reason and code that are shown; an answer may have 128 MiB. */
-const SHOWN_REASON_UNITS = 32_768;
+const MAX_REASON_UNITS = 32_768;
 const SHOWN_CODE_UNITS = 128;
 
 function reasonsOf(answer: object): string {
@@ -306,7 +308,7 @@ function reasonsOf(answer: object): string {
   const reason = Array.isArray(detail)
     ? detail.map(issueText).join('; ')
     : String(detail ?? 'no reason given');
-  return plainLine(cutText(reason, SHOWN_REASON_UNITS)).replace(/\.$/, '');
+  return plainLine(cutText(reason, MAX_REASON_UNITS)).replace(/\.$/, '');
 }
 
 export const URL_OPTION: OptionTable = {

@@ -3,7 +3,7 @@
 import { isJsonObject } from './json.ts';
 
 /** The most fields or items that are written at once, where none contains others. */
-const WRITTEN_TOGETHER = 32;
+const MAX_WRITTEN_TOGETHER = 32;
 
 /** An object whose fields are made when they are written; for jsonPieces, not as a field of another kind of object. */
 export class LazyFields {
@@ -21,8 +21,8 @@ export function* jsonPieces(value: unknown): Generator<string> {
   if (!isArray && !isJsonObject(value)) return yield JSON.stringify(value);
   // Once: for an object with many keys this takes longer than anything else.
   const keys = isArray ? [] : Object.keys(value);
-  const contents = isArray ? value : keys.length > WRITTEN_TOGETHER ? keys : Object.values(value);
-  if (contents.length <= WRITTEN_TOGETHER && !contents.some(contains)) return yield JSON.stringify(value);
+  const contents = isArray ? value : keys.length > MAX_WRITTEN_TOGETHER ? keys : Object.values(value);
+  if (contents.length <= MAX_WRITTEN_TOGETHER && !contents.some(contains)) return yield JSON.stringify(value);
   yield* isArray ? itemPieces(value) : fieldPieces(eachField(value, keys));
 }
 

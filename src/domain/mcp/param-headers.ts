@@ -181,7 +181,7 @@ function collectIn(
 function repetitionIn(found: readonly Declaration[]): string | undefined {
   const headers = new Set<string>();
   for (const { header } of found) {
-    if (headers.has(header)) return `two arguments declare the header ${cutText(header, NAMED_UNITS)}`;
+    if (headers.has(header)) return `two arguments declare the header ${cutText(header, MAX_NAMED_UNITS)}`;
     headers.add(header);
   }
   return undefined;
@@ -192,7 +192,7 @@ function wrongType(path: readonly string[]): string {
 }
 
 function pathText(path: readonly string[]): string {
-  return path.length === 0 ? 'the schema itself' : `"${cutText(path.join('.'), NAMED_UNITS)}"`;
+  return path.length === 0 ? 'the schema itself' : `"${cutText(path.join('.'), MAX_NAMED_UNITS)}"`;
 }
 
 function schemasIn(value: unknown, keyword: string): readonly unknown[] {
@@ -201,7 +201,7 @@ function schemasIn(value: unknown, keyword: string): readonly unknown[] {
 }
 
 /** The longest name of a server in a text for operators. */
-const NAMED_UNITS = 100;
+const MAX_NAMED_UNITS = 100;
 /** `: ` and the line end. */
 const AROUND_BYTES = 4;
 /** Source: RFC 9110 section 5.6.2. */

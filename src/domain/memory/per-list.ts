@@ -4,7 +4,7 @@
 import { LruMap } from './lru-map.ts';
 
 /** The most results of one list that are remembered. */
-const MOST = 16;
+const MAX_RESULTS = 16;
 
 /** The results of lists. Requests at the same time wait for one result. */
 export class PerList<V> {
@@ -12,7 +12,7 @@ export class PerList<V> {
 
   /** `key` names the result, for example by the rights of a caller. */
   of(list: object, key: string, make: () => Promise<V>): Promise<V> {
-    const known = this.#made.get(list) ?? new LruMap<Promise<V>>(MOST);
+    const known = this.#made.get(list) ?? new LruMap<Promise<V>>(MAX_RESULTS);
     const made = known.get(key) ?? make();
     known.set(key, made);
     this.#made.set(list, known);

@@ -26,7 +26,7 @@ const LAST_PAUSE_MS = 30_000;
 /** A stream that lasted this long was no failure. */
 const STABLE_MS = 10_000;
 /** The largest event, in bytes: a sample of 5,000 instances and 2,000 busy templates, with long names, has 3 MB. */
-const EVENT_BYTES = 8 * 1024 * 1024;
+const MAX_EVENT_BYTES = 8 * 1024 * 1024;
 const ID = /^[0-9a-f]{8}-\d{1,15}$/;
 
 /** This node itself. */
@@ -169,7 +169,7 @@ export class PeerEvents {
       lose();
       return;
     }
-    const reader = new SseReader(EVENT_BYTES, (data, type) => {
+    const reader = new SseReader(MAX_EVENT_BYTES, (data, type) => {
       if (isOver()) return;
       if (type === SAMPLED) this.#options.loads.add(peer.life, data.toString());
       else if (type === 'missed') this.#options.events.miss();

@@ -9,7 +9,7 @@ import { bytes, type Reply } from './reply.ts';
 /** UTF-16 units of JSON after which a piece is written: 16 MiB at once would stop the process for a quarter of a second. */
 const PIECE_UNITS = 524_288;
 /** Records that are read together; the largest have 48 Ki characters. */
-const READ_TOGETHER = 32;
+const MAX_READ_TOGETHER = 32;
 
 export const PAGE_QUERY = {
   limit: PageLimit,
@@ -77,9 +77,9 @@ async function* piecesOf<T>(
 ): AsyncGenerator<string, string, void> {
   let text = '[';
   let separator = '';
-  for (let start = 0; start < items.length; start += READ_TOGETHER) {
+  for (let start = 0; start < items.length; start += MAX_READ_TOGETHER) {
     await scheduler.turn();
-    for (const record of await read(items.slice(start, start + READ_TOGETHER))) {
+    for (const record of await read(items.slice(start, start + MAX_READ_TOGETHER))) {
       text += `${separator}${JSON.stringify(record)}`;
       separator = ',';
       if (text.length < PIECE_UNITS) continue;

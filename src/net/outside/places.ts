@@ -5,7 +5,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 
 const PLACES = { answered: 100, unknown: 40, silent: 10 } as const;
 /** The most places of one server. */
-const AT_ONE_SERVER = 20;
+const MAX_AT_ONE_SERVER = 20;
 /** The time for which a server counts as silent, even if it answers meanwhile, in ms. */
 const SILENT_MS = 60_000;
 const MAX_KNOWN = 10_000;
@@ -33,7 +33,7 @@ export class OutsidePlaces {
   take(server: string): ((isSilent: boolean) => void) | undefined {
     const manner = this.#mannerOf(server);
     const atServer = this.#atServers.get(server) ?? 0;
-    if (this.#running[manner] >= PLACES[manner] || atServer >= AT_ONE_SERVER) return undefined;
+    if (this.#running[manner] >= PLACES[manner] || atServer >= MAX_AT_ONE_SERVER) return undefined;
     this.#running[manner] += 1;
     this.#atServers.set(server, atServer + 1);
     return (isSilent) => {

@@ -6,7 +6,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { Turns } from './turns.ts';
 
 /** The most connections that are read in one turn of the event loop. */
-const AT_ONCE = 4;
+const MAX_AT_ONCE = 4;
 /** Usual servers send fewer bytes in a handshake. Bytes above count with the time that checks of signatures may take. */
 const USUAL_BYTES = 8 * 1024;
 const MS_PER_BYTE = 10 / 1024;
@@ -41,7 +41,7 @@ export class BackendHandshakes {
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#ofCostly = new Turns(clock);
-    this.#ofOthers = new Turns(clock, AT_ONCE);
+    this.#ofOthers = new Turns(clock, MAX_AT_ONCE);
   }
 
   /** Takes over the reading of a connecting socket with `onread`, until its handshake is over. */

@@ -290,7 +290,7 @@ export type ApprovalTableRow = InferEntity<Tables['approvals']>;
 export type Columns<Row> = { [Name in Exclude<keyof Row & string, 'position'>]-?: Row[Name] };
 
 /** The most UTF-16 units of free text in a short column: at least LIMITS.auditTextUnits. */
-const TEXT_LENGTH = 512;
+const MAX_TEXT_LENGTH = 512;
 
 function columnsFor(kind: DatabaseKind) {
   const collation = COLLATIONS[kind];
@@ -304,7 +304,7 @@ function columnsFor(kind: DatabaseKind) {
       return collation === undefined ? column : column.collation(collation);
     },
     /** A short text of any script. Oracle stores an empty text as null, so a column that may be empty is nullable. */
-    text: () => p.string().length(TEXT_LENGTH * bytesPerCharacter),
+    text: () => p.string().length(MAX_TEXT_LENGTH * bytesPerCharacter),
     /** A JSON or encrypted text: ASCII, up to megabytes. */
     document: () => (isOracle ? p.text().type(ClobType) : p.text().columnType(DOCUMENTS[kind] ?? 'text')),
     number: () => p.integer(),
@@ -333,14 +333,14 @@ const DOCUMENTS: Readonly<Partial<Record<DatabaseKind, string>>> = {
 };
 
 /** The most characters of a literal: Oracle's limit is 4,000 bytes, and a character may count as two. */
-const LITERAL_CHARACTERS = 1_990;
+const MAX_LITERAL_CHARACTERS = 1_990;
 
 /** A `clob` column of ASCII text, written as a concatenation of literals. */
 class ClobType extends Type<string | null, unknown> {
   override convertToDatabaseValue(text: string | null): unknown {
-    if (typeof text !== 'string' || text.length <= LITERAL_CHARACTERS) return text;
-    const parts = Array.from({ length: Math.ceil(text.length / LITERAL_CHARACTERS) }, (_, index) =>
-      text.slice(index * LITERAL_CHARACTERS, (index + 1) * LITERAL_CHARACTERS),
+    if (typeof text !== 'string' || text.length <= MAX_LITERAL_CHARACTERS) return text;
+    const parts = Array.from({ length: Math.ceil(text.length / MAX_LITERAL_CHARACTERS) }, (_, index) =>
+      text.slice(index * MAX_LITERAL_CHARACTERS, (index + 1) * MAX_LITERAL_CHARACTERS),
     );
     return raw(parts.map(() => 'to_clob(?)').join(' || '), parts);
   }

@@ -36,9 +36,9 @@ import type { OrmOperations, Work } from './orm-operations.ts';
 import { TableRows } from './table-rows.ts';
 
 /** The most rows that one operation deletes. */
-const BATCH = 500;
+const MAX_DELETED = 500;
 /** The most changes that one operation reads: about 4 ms on a file. */
-const WINDOW = 5_000;
+const MAX_READ = 5_000;
 /** The approximate number of calls that one operation reads or deletes, and the number of their rows. */
 const CALL_WINDOW = 2_500;
 const BLOCK_WINDOW = 500;
@@ -105,7 +105,7 @@ export class OrmAudit implements AuditStore {
     for (let top = before; ; ) {
       const below = top;
       const read: Work<AuditTableRow[]> = async (em, { audit }) => {
-        const [bottom] = await em.findAll(audit, { where: between(from, below), ...nth(WINDOW, 'desc') });
+        const [bottom] = await em.findAll(audit, { where: between(from, below), ...nth(MAX_READ, 'desc') });
         top = bottom?.id;
         const where = { ...matching, ...between(top ?? from, below) };
         return em.findAll(audit, { where, ...NEWEST, limit: limit - found.length });
@@ -172,7 +172,7 @@ export class OrmAudit implements AuditStore {
 
   #trimSlice(where: { readonly id: object }): Promise<boolean> {
     return this.#operations.writeWithoutSync(async (em, { audit }) => {
-      const [last] = await em.findAll(audit, { where, ...nth(BATCH, 'asc') });
+      const [last] = await em.findAll(audit, { where, ...nth(MAX_DELETED, 'asc') });
       await em.nativeDelete(audit, last === undefined ? where : { id: { $lte: last.id } });
       return last !== undefined;
     });

@@ -130,7 +130,7 @@ export class TableRows<Row extends object> {
  * The most rows of one query by keys: each may have 48 Ki characters of rights, and all of them are decrypted and parsed in one
  * turn of the event loop. Databases limit the values in a list, too.
  */
-const KEY_BATCH = 32;
+const MAX_KEYS_AT_ONCE = 32;
 
 /** Finds the rows with these keys, any number of them, in batches. A file answers within the turn that asks. */
 export async function inBatches<T>(
@@ -138,9 +138,9 @@ export async function inBatches<T>(
   find: (keys: readonly string[]) => Promise<readonly T[]>,
 ): Promise<T[]> {
   const found: T[] = [];
-  for (let start = 0; start < keys.length; start += KEY_BATCH) {
+  for (let start = 0; start < keys.length; start += MAX_KEYS_AT_ONCE) {
     if (start > 0) await nextTurn();
-    found.push(...(await find(keys.slice(start, start + KEY_BATCH))));
+    found.push(...(await find(keys.slice(start, start + MAX_KEYS_AT_ONCE))));
   }
   return found;
 }

@@ -9,7 +9,7 @@ import { codeOf, messageOf } from '../../domain/errors/errors.ts';
 /** UTF-16 units of a text that takes about 20 ms. */
 const LONG_TEXT = 32_768;
 /** The most memory of the thread, in MiB, and its share of that of the process: a text of some MB can take GB. */
-const THREAD_MIB = 1_024;
+const MAX_THREAD_MIB = 1_024;
 const THREAD_SHARE = 1 / 4;
 /** The part for new objects; by default, the thread has up to 192 MiB more for them. */
 const YOUNG_SHARE = 1 / 8;
@@ -51,7 +51,7 @@ async function parseInThread(
   signal?.throwIfAborted();
   // The program of a package has its modules in one folder: ADR 286.
   const module = new URL(`./yaml-thread${extname(import.meta.url)}`, import.meta.url);
-  const mib = Math.min(THREAD_MIB, Math.floor((memoryBytes * THREAD_SHARE) / 2 ** 20));
+  const mib = Math.min(MAX_THREAD_MIB, Math.floor((memoryBytes * THREAD_SHARE) / 2 ** 20));
   const youngMib = Math.ceil(mib * YOUNG_SHARE);
   const { promise, resolve, reject } = Promise.withResolvers<YamlAnswer>();
   const thread = new Worker(module, {

@@ -37,7 +37,7 @@ import type { ViewRegistry } from './view-registry.ts';
 export const START_TASKS = 5;
 
 /** Attempts to store, or to withdraw, an instance that other nodes change meanwhile. */
-const ATTEMPTS = 5;
+const MAX_ATTEMPTS = 5;
 
 export interface InstanceRegistryDeps extends ActiveRegistryDeps, Protection {
   readonly store: Pick<Store, 'instances'>;
@@ -182,7 +182,7 @@ export class InstanceRegistry {
   withdraw(template: string, ids: readonly string[], source: 'file' | 'sync'): Promise<readonly string[]> {
     return this.#steps.change(async () => {
       await this.#steps.reload(); // another node may have replaced them since the import began
-      for (let left = ATTEMPTS; left > 0; left -= 1) {
+      for (let left = MAX_ATTEMPTS; left > 0; left -= 1) {
         const own = ids.filter((id) => {
           const found = this.#deps.active.find(template, id);
           return found?.source === source && this.#deps.active.belongsHere(found);
@@ -264,11 +264,11 @@ export class InstanceRegistry {
     make: () => InstanceDefinition,
     isDone: (present: InstanceDefinition) => boolean = () => false,
   ): Promise<InstanceDefinition> {
-    for (let left = ATTEMPTS; left > 0; left -= 1) {
+    for (let left = MAX_ATTEMPTS; left > 0; left -= 1) {
       const definition = make();
       const { template, id } = definition;
       const before = this.#deps.active.find(template, id);
-      if (left < ATTEMPTS && before !== undefined && isDone(before)) return before;
+      if (left < MAX_ATTEMPTS && before !== undefined && isDone(before)) return before;
       // A function is not stored and lasts as long as the program. It replaces a stored instance with its id, and vice versa.
       const wasFunction = before !== undefined && !isStored(before);
       try {

@@ -25,7 +25,7 @@ export const MAX_VIEWS = 1_000;
  */
 export const MAX_VIEW_BYTES = 64 * 1024 * 1024;
 /** Attempts to store a view that other nodes change meanwhile. */
-const ATTEMPTS = 5;
+const MAX_ATTEMPTS = 5;
 
 interface ViewRegistryDeps extends Timing {
   readonly store: { readonly views: ViewStore };
@@ -113,7 +113,7 @@ export class ViewRegistry {
   /** Stores the owners of bare names, as far as nothing else was stored for them meanwhile. Nothing for a view that is gone. */
   async saveNames(id: string, merge: (names: NameTargets) => NameTargets): Promise<void> {
     await this.#steps.change(async () => {
-      for (let left = ATTEMPTS; left > 0; left -= 1) {
+      for (let left = MAX_ATTEMPTS; left > 0; left -= 1) {
         const before = this.#views.get(id);
         if (before === undefined) return;
         const view = { ...before, names: merge(before.names) };
@@ -170,7 +170,7 @@ export class ViewRegistry {
   ): Promise<T> {
     return this.#steps.change(async () => {
       await this.#steps.reload();
-      for (let left = ATTEMPTS; left > 0; left -= 1) {
+      for (let left = MAX_ATTEMPTS; left > 0; left -= 1) {
         const before = this.#views.get(id);
         await admit?.(before?.definition);
         if (ifMatch !== undefined && (before === undefined || !isMatch(ifMatch, etagOf(before))))

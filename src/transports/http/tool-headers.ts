@@ -92,7 +92,7 @@ export class ToolHeaders {
 
   /** Lists are repeated: a fault of a tool is reported once, and again when it changes. */
   #report(name: string, fault: string): void {
-    const tool = cutText(name, NAME_UNITS);
+    const tool = cutText(name, MAX_NAME_UNITS);
     if (this.#reported.get(tool) === fault || this.#reported.size >= MAX_REPORTED) return;
     this.#reported.set(tool, fault);
     this.#options.onWithheld?.({ tool, reason: fault });
@@ -120,7 +120,7 @@ export function areTooLarge(headers: Readonly<Record<string, string>>): boolean 
 /** Faults that are remembered; others are not reported. Replacing old ones would report all of them with every list. */
 const MAX_REPORTED = 100;
 /** The longest name in a report, in UTF-16 units; a longer name is cut. */
-const NAME_UNITS = 256;
+const MAX_NAME_UNITS = 256;
 
 const DECLARATION = Buffer.from('x-mcp-header');
 const TOO_MANY_VALUES = `the tools of its page that declare headers have more than ${LIMITS.parsedAtOnce} values`;

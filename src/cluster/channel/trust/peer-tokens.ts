@@ -18,7 +18,7 @@ const MIN_LEFT_MS = 10_000;
  * Tokens that a receiver remembers, most with some 500 bytes. It forgets all of them once in TOKEN_MS: a token may
  * name 1,000 templates.
  */
-const REMEMBERED = 4_096;
+const MAX_REMEMBERED = 4_096;
 
 interface PeerClaims {
   readonly from: string;
@@ -34,7 +34,7 @@ export class TokenVerifier {
   readonly #now: () => number;
   readonly #life: () => string;
   readonly #isMember: (life: string) => boolean;
-  readonly #verified = new LruMap<PeerClaims>(REMEMBERED);
+  readonly #verified = new LruMap<PeerClaims>(MAX_REMEMBERED);
   /** The time at which this memory began. */
   #sinceMs = Number.NEGATIVE_INFINITY;
 

@@ -31,10 +31,10 @@ const MAX_UNUSED = 1_000;
 const SPARED_MS = 10 * 60_000;
 /** The time for which a client is kept after its last token. */
 const USED_MS = 180 * DAY_MS;
-const PER_MINUTE = 10;
+const MAX_PER_MINUTE = 10;
 const MAX_COUNTED = 10_000;
 /** Bound for each client that authenticates by its key. */
-const ASSERTIONS_PER_MINUTE = 600;
+const MAX_ASSERTIONS_PER_MINUTE = 600;
 const MAX_LISTED = 1_000;
 /** The longest time until this node knows that another node has removed a client. */
 const REMOVAL_KNOWN_MS = 10_000;
@@ -116,12 +116,12 @@ export class Clients {
   /** Counts a request to register, before anything of it is read. TOO_MANY_ATTEMPTS. */
   admit(address: string): void {
     const { count, endsInMs } = this.#counts.add(networkOf(address), this.#options.clock.now(), 1);
-    if (count > PER_MINUTE) throw tooManyAttempts(Math.max(1, Math.ceil(endsInMs / 1_000)));
+    if (count > MAX_PER_MINUTE) throw tooManyAttempts(Math.max(1, Math.ceil(endsInMs / 1_000)));
   }
 
   /** Counts a client that authenticated by its key. False when there are too many from this network. */
   admitAssertion(network: string): boolean {
-    return this.#assertions.add(network, this.#options.clock.now(), 1).count <= ASSERTIONS_PER_MINUTE;
+    return this.#assertions.add(network, this.#options.clock.now(), 1).count <= MAX_ASSERTIONS_PER_MINUTE;
   }
 
   /** Throws BadClient; TOO_MANY_ATTEMPTS when there is no room. */

@@ -31,7 +31,7 @@ export class FetchFailure extends Error {
   }
 }
 
-const PER_MINUTE = 10;
+const MAX_PER_MINUTE = 10;
 const MAX_COUNTED = 10_000;
 
 interface GuardedFetchOptions {
@@ -64,7 +64,7 @@ export class GuardedFetch {
   /** `causedBy`: the network of the client for which it is done. Rejects with FetchFailure. */
   async get(url: URL, causedBy: string, bounds: FetchBounds): Promise<Fetched> {
     if (url.protocol !== 'https:') throw new FetchFailure('its address is not https');
-    if (this.#counts.add(causedBy, this.#options.clock.now(), 1).count > PER_MINUTE)
+    if (this.#counts.add(causedBy, this.#options.clock.now(), 1).count > MAX_PER_MINUTE)
       throw new FetchFailure('this address has asked for too many documents within a minute', true);
     const leave = this.#places.take(url.host);
     if (leave === undefined)
