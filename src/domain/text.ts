@@ -142,3 +142,8 @@ export function lastWords(lines: readonly string[], most: number): readonly stri
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
+
+/** A name such as `CloseBracketExpected` as words in lower case. */
+export function asWords(name: string): string {
+  return name.replace(/(?<=[a-z])(?=[A-Z])/g, ' ').toLowerCase();
+}

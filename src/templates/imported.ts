@@ -4,6 +4,7 @@
 import { type ParseError, parse, printParseErrorCode } from 'jsonc-parser';
 import { giveTexts, isDeeper, isJsonObject, jsonIn } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { asWords } from '../domain/text.ts';
 import { readClientConfig } from './client-config.ts';
 import { TemplateError } from './definition.ts';
 import type { ImportedFile } from './imported-server.ts';
@@ -38,7 +39,7 @@ function jsoncOf(written: string): unknown {
   const [first] = errors;
   if (first === undefined) return value;
   const line = text.slice(0, first.offset).split('\n').length;
-  throw new TemplateError([`is not JSON: ${printParseErrorCode(first.error)} in line ${line}`]);
+  throw new TemplateError([`is not JSON: ${asWords(printParseErrorCode(first.error))} in line ${line}`]);
 }
 
 function parsed(text: string, errors: ParseError[]): unknown {

@@ -308,7 +308,7 @@ test('server.json: packages and remotes become templates with settings, and no i
 
 test('a file of another kind is refused in a line', async () => {
   for (const [file, reason] of [
-    ['{"mcpServers": {', /is not JSON: \w+ in line 1/],
+    ['{"mcpServers": {', /is not JSON: close brace expected in line 1/],
     ['[]', /is not a JSON object/],
     ['{"other": {}}', /has none of "mcpServers"/],
     ['{"name": "weather", "packages": []}', /name: is not <namespace>\/<name>/],

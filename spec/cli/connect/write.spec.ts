@@ -255,7 +255,7 @@ const USED_ELSEWHERE = 'extensions:\n  weather: &a {cmd: x}\n  other: *a\n';
 const USED_IN_PART = 'extensions:\n  weather:\n    uri: x\n    headers: &a {B: c}\n  other:\n    env: *a\n';
 const OWN_TABLE = '[mcp_servers.weather]\nurl = "x"\n';
 for (const [what, kind, text, reason] of [
-  ['broken JSON', 'cursor', '{ "mcpServers": {', /is not JSON: .* in line 1/],
+  ['broken JSON', 'cursor', '{ "mcpServers": {', /is not JSON: [a-z ]+ in line 1/],
   ['a list', 'cursor', '[]', /has no object at its top/],
   ['a section of another type', 'cursor', '{"mcpServers": 3}', /has no object at mcpServers/],
   ['a section that is there twice', 'cursor', '{"mcpServers": {}, "mcpServers": {}}', /"mcpServers" twice/],

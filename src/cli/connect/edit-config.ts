@@ -16,6 +16,7 @@ import { configText, tomlTable } from '../../connect/file-clients.ts';
 import type { ConfigFile, ConnectTarget } from '../../connect/kind.ts';
 import { messageOf } from '../../domain/errors/errors.ts';
 import { isJsonObject } from '../../domain/json/json.ts';
+import { asWords } from '../../domain/text.ts';
 import { CommandFailure } from '../failures.ts';
 
 export interface ConfigEdit {
@@ -85,7 +86,8 @@ function parsed(text: string): Node {
   const [first] = errors;
   if (tree !== undefined && first === undefined) return tree;
   const line = text.slice(0, first?.offset).split('\n').length;
-  throw new CommandFailure(`is not JSON: ${first && printParseErrorCode(first.error)} in line ${line}`);
+  const fault = first && asWords(printParseErrorCode(first.error));
+  throw new CommandFailure(`is not JSON: ${fault} in line ${line}`);
 }
 
 function treeOf(text: string, errors: ParseError[]): Node | undefined {
