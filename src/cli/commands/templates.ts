@@ -238,14 +238,15 @@ export const templateValidate: Command = {
         if (!(thrown instanceof TemplateError)) throw thrown;
         return { violations: [{ pointer: '', message: thrown.message }], warnings: [], readings: [] };
       });
-    const isValid = violations.length === 0 && (warnings.length === 0 || !input.has('strict'));
+    const isStrict = input.has('strict');
+    const isValid = violations.length === 0 && (warnings.length === 0 || !isStrict);
     const lineOf = ({ pointer, message }: Remark): string =>
       printable(`${file}: ${pointer === '' ? '' : `${pointer} `}${message}`);
     if (input.has('json')) terminal.print(indentedJson({ valid: isValid, violations, warnings, readings }));
     else {
       for (const reading of readings) terminal.print(`read: ${lineOf(reading)}`);
       for (const violation of violations) terminal.complain(lineOf(violation));
-      for (const warning of warnings) terminal.complain(`warning: ${lineOf(warning)}`);
+      for (const warning of warnings) terminal.complain(`${isStrict ? '' : 'warning: '}${lineOf(warning)}`);
       if (isValid) terminal.print(`${file} is a valid template definition`);
     }
     return isValid ? 0 : 1;
