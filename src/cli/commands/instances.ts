@@ -190,6 +190,10 @@ export const instanceRegister: Command = {
   run: async (input, terminal) => {
     const template = input.positional(0);
     const isDefined = input.has('defined') || input.texts('config').length > 0;
+    if (!isDefined && !input.has('endpoint') && !input.has('command'))
+      throw new UsageError(
+        'instance register needs --endpoint or --command; --defined, or --config, uses those of the definition of the template',
+      );
     const content = isDefined
       ? await serverOf(input, terminal)
       : { instance: await instanceOf(input, terminal) };
