@@ -16,7 +16,6 @@ const inDocs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf
 const PAGES = [
   ...inDocs,
   'src/README.md',
-  'src/NOUNS.md',
   'spec/README.md',
   ...readdirSync(root).filter((name) => name.endsWith('.md')),
 ];
@@ -99,7 +98,7 @@ test('are in plain English', () => {
 });
 
 test('have no line of more than 200 characters', () => {
-  const maps = ['ARCHITECTURE.md', 'src/README.md', 'src/NOUNS.md', 'spec/README.md'];
+  const maps = ['ARCHITECTURE.md', 'src/README.md', 'spec/README.md'];
   const long = PAGES.filter((page) => !maps.includes(page) && !page.startsWith('docs/adr/')).flatMap((page) =>
     textOf(page, { withCode: !OUTPUT.has(page) })
       .split('\n')
