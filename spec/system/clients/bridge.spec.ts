@@ -174,7 +174,7 @@ for (const [what, template, apiKey, reason] of [
     'no API key',
     'near',
     '',
-    /^not logged in at http:\S+; run "\S.*stagedoor\S* gateway login <name>", or set/,
+    /^not logged in at http:\S+; run "\S.*stagedoor\S* gateway login <name> --url http:\S+", or set/,
   ],
   ['an unknown template', 'nothing', undefined, /nothing/],
 ] as const) {

@@ -29,6 +29,8 @@ test.needs(engine, skip)('every command prints what docs/guides/command-line-tou
   const labels = { 'stagedoor.template': 'box', 'stagedoor.port': containerPort };
   await engine?.start(labels, Podman.node('spec/fixtures/http-server.ts', `--port=${containerPort}`));
   const shell = await Shell.open({ GATEWAY_PORT: gatewayPort, DOCKER_HOST: engine?.address ?? '' }, [
+    // A gateway at another port than that of the page is named.
+    ['" shows how', ` --url http://127.0.0.1:${gatewayPort}" shows how`],
     // Outside of the clone, its program is named by its path.
     ['"stagedoor ', `"node ${binPath} `],
     ['/usr/bin/node', process.execPath],
