@@ -1,5 +1,6 @@
 // Several requests on one connection: their order, the faults among them, their bounds, and how many begin in one turn.
 
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -119,6 +120,27 @@ test('closes a connection with too many pipelined requests, and their answers', 
     await becomes(() => unanswered.size, 0);
     await untilClosed(socket);
   }
+});
+
+test('makes nothing more of what was read from a connection that it has closed, with bodies or without', async () => {
+  let made = 0;
+  const count = (): void => {
+    made += 1;
+  };
+  subscribe('http.server.request.start', count);
+  later(() => unsubscribe('http.server.request.start', count));
+  const port = portOf(await open([0], { serve: () => {} }));
+  for (const head of [
+    'GET / HTTP/1.1\r\nHost: x\r\n\r\n',
+    'POST / HTTP/1.1\r\nContent-Length:1\r\nHost: x\r\n\r\nx',
+  ]) {
+    made = 0;
+    const socket = await openRaw(port);
+    socket.on('error', () => {}).write(head.repeat(MAX_PIPELINED_REQUESTS + 300));
+    await untilClosed(socket);
+    assert.ok(made > MAX_PIPELINED_REQUESTS && made < MAX_PIPELINED_REQUESTS + 5, String(made));
+  }
+  assert.match(await sendRaw(port, 'GET / HTTP/1.1\r\n\r\n'), '400'); // the parser of that connection, used again
 });
 
 test('bounds the small pipelined requests of all connections', async () => {
