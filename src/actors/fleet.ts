@@ -196,9 +196,12 @@ export class Fleet {
     const ref = this.#start({ ...this.#options, ...own });
     this.#list(ref);
     ref.onEmission((emission) => this.#emitEmission(ref, emission));
+    let last: InstanceState | undefined;
     ref.watch((state) => {
       group.observe(ref, state);
-      if (this.#hasSuccessor(ref)) return;
+      const isNew = state !== last;
+      last = state;
+      if (!isNew || this.#hasSuccessor(ref)) return;
       this.#options.emit(stateEvent(this.#options.clock, ref, state));
       this.#checkLists(template, id);
     });

@@ -68,7 +68,7 @@ export class InstanceRef implements Candidate {
     this.calls = calls;
   }
 
-  /** Calls the listener now, and at each change of the state until the returned function is called. */
+  /** Calls the listener now, and at each change of the state or of `isStarting`, until the returned function is called. */
   watch(listener: StateListener): () => void {
     this.#watchers ??= this.#watchState();
     const watchers = this.#watchers;
@@ -77,7 +77,7 @@ export class InstanceRef implements Candidate {
     return () => void watchers.delete(listener);
   }
 
-  /** Emits once, as soon as `isDue` is true: it is asked now and at each change of the state. Cold. */
+  /** Emits once, as soon as `isDue` is true: it is asked when a listener of `watch` is called. Cold. */
   until$(isDue: () => boolean): Observable<void> {
     return new Observable<void>((subscriber) => this.watch(() => isDue() && subscriber.next())).pipe(take(1));
   }
@@ -85,11 +85,11 @@ export class InstanceRef implements Candidate {
   /** Without operators, which would take too long in one turn for thousands of listeners. */
   #watchState(): Set<StateListener> {
     const watchers = new Set<StateListener>();
-    let last = this.state;
+    let last = { state: this.state, isStarting: this.isStarting };
     const check = (): void => {
-      const { state } = this;
-      if (state === last) return;
-      last = state;
+      const { state, isStarting } = this;
+      if (state === last.state && isStarting === last.isStarting) return;
+      last = { state, isStarting };
       for (const listener of [...watchers]) if (watchers.has(listener)) listener(state);
     };
     this.#actor.subscribe({ next: check, error: check, complete: check });

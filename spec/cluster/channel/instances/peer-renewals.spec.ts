@@ -61,6 +61,20 @@ test('a call at another node is refused at once while somebody drains the instan
   assert.match(JSON.stringify(await callThere('echo')), 'here');
 });
 
+test('calls at every node are refused at once when somebody drains an instance that restarts', async () => {
+  const last = callThere('held');
+  await becomes(() => held.waiting, 1);
+  home.restart('demo', 'one');
+  await becomes(() => other.instance('demo', 'one').snapshot.state, 'draining');
+  const here = home.call('demo', 'echo', {}, { callerId: 'ada' });
+  const waiting = [here, callThere('echo')].map((call) => call.catch((error: unknown) => error));
+  assert.is(await Promise.race([...waiting, settled('they wait')]), 'they wait');
+  home.drain('demo', 'one');
+  for (const thrown of await Promise.all(waiting)) assert.is(Object(thrown).code, 'NO_HEALTHY_INSTANCE');
+  held.answerAll();
+  await last;
+});
+
 test.run();
 
 function callThere(tool: string) {
