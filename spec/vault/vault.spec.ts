@@ -82,6 +82,23 @@ vaults(
 );
 
 vaults(
+  'does not revoke the tokens of an account of which nobody knows whether it is stored',
+  withBackend(async ({ backend, target, store, node }) => {
+    const { save } = store.oauth;
+    store.oauth.save = async (row) => {
+      await save(row);
+      if (row.userId === 'user-1') throw databaseUnavailable(new Error('away'), 'unknown');
+    };
+    const vault = node();
+    const failed = await connect(vault, target, 'user-1').catch((thrown: unknown) => thrown);
+    assert.match(String(failed), 'unknown');
+    assert.match(await vault.tokens(target, 'user-1').current(), /./);
+    await connect(vault, target, 'user-2'); // a revocation would have arrived before
+    assert.is(backend.revocations, 0);
+  }),
+);
+
+vaults(
   'has connected an account whose tokens are stored, whatever the database does then',
   withBackend(async ({ store, target, node }) => {
     const changes$ = new Subject<ConnectionChange>();

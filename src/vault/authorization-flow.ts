@@ -3,6 +3,7 @@
 
 import { hash } from 'node:crypto';
 import Type from 'typebox';
+import { asGatewayError } from '../domain/errors/errors.ts';
 import { definedFields } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
@@ -81,7 +82,7 @@ interface AuthorizationFlowOptions {
   readonly clients: OwnClients;
   readonly connections: AccountConnections;
   readonly requests: OAuthRequests;
-  /** Called with tokens that are not stored, because the right of their user has ended. */
+  /** Called with tokens that are certainly not stored. */
   readonly onUnused: (value: StoredAccountConnection) => void;
 }
 
@@ -215,7 +216,7 @@ export class AuthorizationFlow {
       if (!(await hasRight())) throw new RightLost();
       await connections.save(accountConnectionKey(owner, backend), value);
     } catch (thrown) {
-      this.#options.onUnused(value);
+      if (asGatewayError(thrown).delivered !== 'unknown') this.#options.onUnused(value);
       throw thrown;
     }
     return { begun: { target, owner, returnTo }, backend };
