@@ -49,7 +49,7 @@ export async function requireProof(
   const failure = `${url} did not prove that it knows ${what}, which was not sent`;
   const hint =
     `another program may listen there, a proxy or a mapped port may be in between, or ${what} is not valid there` +
-    ` (then ${what.startsWith('STAGEDOOR_') ? 'unset it' : `log in again with "${commandAt('gateway login', url)}"`}); if you trust this address, repeat with --trust`;
+    ` (then ${what.startsWith('STAGEDOOR_') ? 'unset it' : `log in again with "${commandAt('gateway login <name>', url)}"`}); if you trust this address, repeat with --trust`;
   if (provable === undefined) throw new CommandFailure(`${failure}: ${hint}`);
   const nonce = randomBytes(24).toString('base64url');
   const { status, body, address, port } = await post(
