@@ -210,7 +210,8 @@ function* entriesOfServers(section: unknown, contents: Contents): Generator<Loca
     const written = isJsonObject(value) ? (value.template_name ?? value.template ?? key) : key;
     if (typeof written !== 'string') refuse(contents, `${path}: "template_name" is missing`);
     else if (!isTemplateId(written)) {
-      refuse(contents, `${path}: "${written}" is not a valid template name; give a "template_name"`);
+      const rule = '"template_name" takes lower-case letters, digits and dashes, a letter first';
+      refuse(contents, `${path}: "${written}" is not a valid template name; ${rule}`);
     } else yield { key, value, path, template: written };
   }
 }
