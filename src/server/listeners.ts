@@ -9,6 +9,7 @@ import type { PortNumbers } from '../domain/nodes/workers.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { BodyRequest } from '../http/body/body-request.ts';
+import { ignoreRest } from '../net/ignore-rest.ts';
 import { endFaultyConnections } from './faulty-connections.ts';
 import { OpenConnections } from './open-connections.ts';
 import type { PublicTls } from './public-tls.ts';
@@ -281,17 +282,6 @@ class Listener {
  * is read, also where nothing catches it. Source: RFC 9112 section 3.2.
  */
 const TARGET = /^(?:\*|\/[^#\s]*|https?:\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?(?:[/?][^#\s]*)?)$/i;
-
-/**
- * Makes no more requests of what was read from a connection that was closed: 64 KiB are 1,400 short ones, which Node
- * keeps until it has read from a thousand other connections. To its parser the rest is another protocol. Source: ADR 396.
- */
-function ignoreRest(socket: Socket & { readonly parser?: { onIncoming: () => number } | null }): void {
-  if (socket.parser) socket.parser.onIncoming = () => UPGRADED; // Node sets it again for the next connection
-}
-
-/** What Node's parser of HTTP understands as the change to another protocol. */
-const UPGRADED = 2;
 
 /**
  * The returned function holds nothing of the request once its connection has ended: a hundred thousand may wait

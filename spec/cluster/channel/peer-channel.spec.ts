@@ -13,7 +13,7 @@ import { TokenIssuer, TokenVerifier } from '../../../src/cluster/channel/trust/p
 import type { Principal } from '../../../src/domain/accounts/account.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
-import { sendRaw } from '../../helpers/clients/raw-http.ts';
+import { openRaw, sendRaw, untilClosed } from '../../helpers/clients/raw-http.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, ask, Deployment, forward } from './peer-nodes.ts';
@@ -245,6 +245,17 @@ test('a request about an instance that is malformed is refused by name, as not d
     assert.match(answer.text, 'does not understand the request');
   }
   await gateway.close({ graceMs: 0 });
+});
+
+test('of a connection whose request was refused nothing more is read', async () => {
+  const b = await deployment.node('BBBBBBBB');
+  const socket = await openRaw(b.listener.port);
+  socket
+    .on('error', () => {})
+    .resume()
+    .write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(100));
+  await untilClosed(socket);
+  assert.is(b.refusals.length, 1);
 });
 
 test.run();

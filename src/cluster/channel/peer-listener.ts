@@ -13,6 +13,7 @@ import { jsonIn } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ForwardedCaller, Hop } from '../../domain/nodes/forwarding.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import { ignoreRest } from '../../net/ignore-rest.ts';
 import { limitKeyUpdatesOf } from '../../net/tls/key-updates.ts';
 import { handshakeBytes, ListenerHandshakes } from '../../net/tls/listener-handshakes.ts';
 import {
@@ -387,13 +388,14 @@ function isGreeting(path: string): path is GreetingPath {
   return Object.values<string>(PEER_PATHS).includes(path);
 }
 
-/** Answers a request without reading its body. */
+/** Answers a request without reading its body, nor what follows: members send one request at a time. */
 function answer(
   response: ServerResponse,
   status: number,
   reason: RefusalReason,
   code: ErrorCode = 'AUTHENTICATION_REQUIRED',
 ): void {
+  ignoreRest(response.req.socket);
   const body = JSON.stringify({ detail: `The request is refused: ${reason}.`, error_code: code });
   response.writeHead(status, {
     Connection: 'close',
