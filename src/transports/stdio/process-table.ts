@@ -21,6 +21,11 @@ export class ProcessTable {
    * container that may be a program that never does. POSIX only.
    */
   async isRunning(leader: number): Promise<boolean> {
+    // One read misses a process that starts another one and ends meanwhile.
+    return (await this.#isSeen(leader)) || (await this.#isSeen(leader)) || (await this.#isSeen(leader));
+  }
+
+  async #isSeen(leader: number): Promise<boolean> {
     if (!killGroup(leader, 0)) return false;
     if (process.platform !== 'linux') return true;
     this.#next ??= this.#reads.take(async () => {
