@@ -192,6 +192,44 @@ test('causes no unhandled rejection while a walk continues', async () => {
   }
 });
 
+test('those that bring work without end go on in turns, and get half of the time together', () => {
+  for (const count of [1, 2, 20]) {
+    let nowMs = 0;
+    const scheduler = new TaskScheduler({ now: () => nowMs });
+    const all = Array.from({ length: count }, (_, index) => ({
+      tookMs: 1 + (index % 3),
+      goesOnAtMs: 0,
+      pieces: 0,
+    }));
+    let workedMs = 0;
+    while (nowMs < 10_000) {
+      const [next] = all.toSorted((a, b) => a.goesOnAtMs - b.goesOnAtMs);
+      if (next === undefined) return;
+      nowMs = Math.max(nowMs, next.goesOnAtMs) + next.tookMs;
+      workedMs += next.tookMs;
+      next.pieces += 1;
+      next.goesOnAtMs = nowMs + scheduler.restAfter(next.tookMs);
+    }
+    const share = workedMs / nowMs;
+    assert.ok(share > 0.45 && share < 0.55, `${count} take ${share} of the time`);
+    const pieces = all.map((one) => one.pieces);
+    assert.ok(Math.max(...pieces) - Math.min(...pieces) <= 5, `they take turns: ${pieces}`);
+  }
+});
+
+test('little work that others bring needs no rest, nor does a short burst', () => {
+  let nowMs = 0;
+  const scheduler = new TaskScheduler({ now: () => nowMs });
+  for (let piece = 0; piece < 1_000; piece += 1) {
+    assert.is(scheduler.restAfter(1), 0);
+    nowMs += 3;
+  }
+  assert.equal(
+    [1, 1, 1, 1, 1, 1].map((tookMs) => scheduler.restAfter(tookMs) > 0),
+    [...[false, false, false, false, false], true],
+  );
+});
+
 test.run();
 
 function setUp({

@@ -114,7 +114,7 @@ test('failures of answers are handled when their tasks run; a connection that wa
     arrived += 1;
     if (url === '/idle') response.end(RESULT);
   });
-  const pool = poolOf(server, 8, { run: (task) => tasks.push(task) });
+  const pool = poolOf(server, 8, { scheduler: { run: (task) => tasks.push(task), restAfter: () => 0 } });
   assert.is(await send(pool, postTo('/idle')), 'complete');
   const endings: string[] = [];
   for (let count = 0; count < 5; count += 1)

@@ -99,7 +99,7 @@ test('a connection whose server closed it is closed where its failure is handled
   await serve(
     (socket) => socket.on('end', () => (ended += 1)).end(),
     async ({ port, sockets }) => {
-      const pool = poolOf({ port }, 20, { run });
+      const pool = poolOf({ port }, 20, { scheduler: { run, restAfter: () => 0 } });
       const calls = Array.from({ length: 20 }, (_, index) => call(pool, `/${index}`));
       await until(() => due.length === 20, 'all ends were read');
       await delay(20);
@@ -127,7 +127,9 @@ for (const [how, close] of [
     await serve(
       (socket, path) => socket.on('end', () => (ended += 1)).write(answerOf(path)),
       async ({ port, sockets, made }) => {
-        const pools = Array.from({ length: 20 }, () => poolOf({ port }, 1, { run }));
+        const pools = Array.from({ length: 20 }, () =>
+          poolOf({ port }, 1, { scheduler: { run, restAfter: () => 0 } }),
+        );
         const callAll = () => Promise.all(pools.map((pool, index) => call(pool, `/${index}`)));
         await callAll();
         await delay(5);

@@ -6,14 +6,14 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as immediate } from 'node:timers/promises';
 import tls from 'node:tls';
 import * as assert from 'uvu/assert';
 import { codeOf } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import type { ConnectionPool } from '../../../src/net/http1/connection-pool.ts';
-import type { Http1Connection } from '../../../src/net/http1/http1-connection.ts';
+import type { AnswerReceiver, Http1Connection } from '../../../src/net/http1/http1-connection.ts';
 import { againWith, chosenSeed, Dice } from '../../helpers/dice.ts';
 import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -117,6 +117,47 @@ test('after a piece that was much work, the next one is read in another turn', a
       });
       assert.equal([bytes, pieces.fullest <= 2], [size, true], `${pieces.fullest} pieces in one turn`);
       assert.is((await call(pool, '/')).kind, 'complete', 'the connection can be used again');
+      pool.destroy();
+    },
+  );
+});
+
+test('a connection whose server sends without end rests as long as it has to, whatever else resumes it', async () => {
+  await serve(
+    (socket, path) =>
+      void socket.write(answerOf(path, '', path === '/endless' ? 64 * 1024 * 1024 : undefined)),
+    async ({ port }) => {
+      const rests: (() => void)[] = [];
+      const alarm = (waitMs: number, goOn: () => void): (() => void) => {
+        if (waitMs === 7) rests.push(goOn);
+        return () => {};
+      };
+      const clock = { ...systemClock, background: { ...systemClock.background, alarm } };
+      const pool = poolOf({ port }, 1, { clock, scheduler: { run: (task) => task(), restAfter: () => 7 } });
+      let connection: Http1Connection | undefined;
+      let pieces = 0;
+      const answer: AnswerReceiver = {
+        onRequestStart: (started) => {
+          connection = started;
+          return true;
+        },
+        onResponseStart: () => {},
+        onResponseData: () => {
+          pieces += 1;
+        },
+        onResponseEnd: () => {},
+        onResponseError: () => {},
+      };
+      pool.dispatch({ text: postTo('/endless'), answer });
+      for (const count of [1, 2, 3]) {
+        await until(() => rests.length === count, 'it rests');
+        const before = pieces;
+        connection?.pause(answer);
+        connection?.resume(answer);
+        for (let turn = 0; turn < 50; turn += 1) await immediate();
+        assert.is(pieces, before);
+        rests.at(-1)?.();
+      }
       pool.destroy();
     },
   );

@@ -3,12 +3,13 @@
 import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
 import { ConnectionPool } from '../../../src/net/http1/connection-pool.ts';
 import { guardedConnector } from '../../../src/net/http1/connector.ts';
+import type { ConnectionOwner } from '../../../src/net/http1/http1-connection.ts';
 import { RequestWriter } from '../../../src/net/http1/request-writer.ts';
 import { BackendHandshakes } from '../../../src/net/tls/backend-handshakes.ts';
 
 interface PoolOfOptions {
   readonly origin?: string;
-  readonly run?: (failure: () => void) => void;
+  readonly scheduler?: ConnectionOwner['scheduler'];
   readonly clock?: Clock;
 }
 

@@ -86,8 +86,8 @@ export function clockDoubt(
 /** The age of a call at which its stream begins without a message, so that client and proxies see that it is under way. */
 export const SLOW_MS = 1_000;
 /**
- * The work on one piece of what a server sends, in ms, after which the next piece waits for the next turn of the event loop: a
- * server that sends without end would delay all other calls by seconds.
+ * The work on one piece of what a server sends, in ms, after which the next piece waits, at least for the next turn of the event
+ * loop: a server that sends without end would delay all other calls by seconds.
  */
 export const MUCH_WORK_MS = 5;
 

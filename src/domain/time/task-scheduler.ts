@@ -35,6 +35,9 @@ const inNextTurn = setImmediate;
 /** A turn is long when it takes this many times the longest time of its tasks. */
 const LONG_TURNS = 3;
 const MAX_SLOWNESS = 4;
+/** Work that others bring without end gets one of this many parts of the time, after a burst of this many ms. */
+const PARTS_OF_TIME = 2;
+const BURST_MS = 5;
 
 /**
  * One scheduler serves a gateway, so that the bound holds for all tasks together; the checks after a revocation have
@@ -45,6 +48,8 @@ export class TaskScheduler {
   readonly #turnMs: number;
   readonly #nextTurn: (run: () => void) => void;
   readonly #now: () => number;
+  /** The time at which the work that was noted has had its part of the time. */
+  #restsUntilMs = Number.NEGATIVE_INFINITY;
   /** Factor on the cost of an item that costs more than one task: 1, up to 4 after long turns. */
   slowness = 1;
   /** Begin of the turn under way, while tasks run or wait. */
@@ -89,6 +94,17 @@ export class TaskScheduler {
       });
     });
   }
+
+  /**
+   * Notes work of `tookMs` that others may bring without end, such as a server that floods its answer. Returns how long the one
+   * that brought it has to rest, in ms; 0: not at all. Those that rest go on one after the other. Source: ADR 397.
+   */
+  readonly restAfter = (tookMs: number): number => {
+    const nowMs = this.#now();
+    const fromMs = Math.max(this.#restsUntilMs, nowMs - PARTS_OF_TIME * BURST_MS);
+    this.#restsUntilMs = fromMs + PARTS_OF_TIME * tookMs;
+    return Math.max(0, this.#restsUntilMs - nowMs);
+  };
 
   /**
    * Visits the items in order, and resolves when all visits have returned and their promises have resolved.

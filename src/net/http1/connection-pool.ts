@@ -3,7 +3,7 @@
 import { LIMITS } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Connector } from './connector.ts';
-import { Http1Connection, type Http1Request } from './http1-connection.ts';
+import { type ConnectionOwner, Http1Connection, type Http1Request } from './http1-connection.ts';
 
 /** The idle time of a connection whose server names none. */
 const USUAL_IDLE_MS = 4_000;
@@ -13,13 +13,18 @@ const MAX_IDLE_MS = 600_000;
 /** All but one of several idle connections are closed after this time. */
 const SPARE_IDLE_MS = 4_000;
 
+const AT_ONCE: ConnectionOwner['scheduler'] = {
+  run: (task) => task(),
+  restAfter: () => 0,
+};
+
 interface PoolOptions {
   readonly clock: Clock;
   readonly maxConnections: number;
   /** False: a connection carries one request, whose answer may take any time. Default: true. */
   readonly isKept?: boolean;
-  /** Runs the handler of the failure of a connection. Default: at once. */
-  readonly run?: ((failure: () => void) => void) | undefined;
+  /** Default: failures are handled at once, and no connection rests. */
+  readonly scheduler?: ConnectionOwner['scheduler'] | undefined;
 }
 
 /**
@@ -31,7 +36,7 @@ export class ConnectionPool {
   readonly #maxConnections: number;
   readonly #isKept: boolean;
   readonly clock: Clock;
-  readonly run: (failure: () => void) => void;
+  readonly scheduler: ConnectionOwner['scheduler'];
   readonly #connections = new Set<Http1Connection>();
   readonly #idle: Http1Connection[] = [];
   /**
@@ -53,13 +58,13 @@ export class ConnectionPool {
 
   constructor(
     connector: Connector,
-    { clock, maxConnections, isKept = true, run = (failure) => failure() }: PoolOptions,
+    { clock, maxConnections, isKept = true, scheduler = AT_ONCE }: PoolOptions,
   ) {
     this.#connector = connector;
     this.clock = clock;
     this.#maxConnections = maxConnections;
     this.#isKept = isKept;
-    this.run = run;
+    this.scheduler = scheduler;
   }
 
   /** Every failure goes to the answer. */

@@ -6,6 +6,7 @@
 import type { Socket } from 'node:net';
 import { LIMITS } from '../../domain/limits.ts';
 import { type Clock, MUCH_WORK_MS } from '../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Connector } from './connector.ts';
 import { closedEarly, ResponseParser, type ResponseSink } from './response-parser.ts';
 
@@ -25,14 +26,17 @@ export interface Http1Request {
   readonly answer: AnswerReceiver;
 }
 
-interface ConnectionOwner {
+export interface ConnectionOwner {
   readonly clock: Clock;
   /** The connection can carry another request. */
   freed(connection: Http1Connection): void;
   /** The connection carries no other request. Called before the answer that was under way fails. */
   closed(connection: Http1Connection): void;
-  /** Runs the handler of the failure of a connection, now or in a later turn: thousands fail together when their server ends. */
-  run(failure: () => void): void;
+  /**
+   * Runs the handler of the failure of a connection, now or in a later turn: thousands fail together when their server ends. Says
+   * how long a connection rests whose server sends without end.
+   */
+  readonly scheduler: Pick<TaskScheduler, 'run' | 'restAfter'>;
 }
 
 /** A socket to a server, which is opened with its first request. Each answer learns how its request ended. */
@@ -45,6 +49,7 @@ export class Http1Connection {
   /** Receiver of the request under way. */
   #answer: AnswerReceiver | undefined;
   #isPaused = false;
+  #isResting = false;
   #isClosed = false;
   #isFailing = false;
   /** The time at which its owner closes it, monotonic, in ms: an idle one soon, one in use after the longest call. */
@@ -129,17 +134,26 @@ export class Http1Connection {
     if (first !== undefined && !this.send(first)) this.#free();
   }
 
-  /** Must not throw. False after much work: the rest waits for the next turn of the event loop. */
+  /** Must not throw. False when the connection rests, or goes on in the next turn of the event loop. */
   #read(length: number): boolean {
     if (length < LARGE_PIECE_BYTES) {
       this.#take(length);
       return true;
     }
-    const { clock } = this.#owner;
+    const { clock, scheduler } = this.#owner;
     const beganAtMs = clock.now();
     this.#take(length);
-    if (clock.now() - beganAtMs < MUCH_WORK_MS) return true;
-    setImmediate(() => this.#isPaused || this.#socket?.resume());
+    const tookMs = clock.now() - beganAtMs;
+    // An answer that is complete brings no more.
+    const restMs = this.#answer === undefined ? 0 : scheduler.restAfter(tookMs);
+    if (restMs === 0 && tookMs < MUCH_WORK_MS) return true;
+    this.#isResting = true;
+    const goOn = (): void => {
+      this.#isResting = false;
+      if (!this.#isPaused) this.#socket?.resume();
+    };
+    if (restMs === 0) setImmediate(goOn);
+    else clock.background.alarm(restMs, goOn);
     return false;
   }
 
@@ -169,7 +183,7 @@ export class Http1Connection {
     if (this.#isClosed || this.#isFailing) return;
     this.#isFailing = true;
     if (this.#answer === undefined && this.#first === undefined) this.#owner.closed(this);
-    this.#owner.run(() => this.destroy(error));
+    this.#owner.scheduler.run(() => this.destroy(error));
   }
 
   /** The answer is complete. It may send the next request at once, so the connection is free before. */
@@ -195,14 +209,14 @@ export class Http1Connection {
 
   #resume(): void {
     this.#isPaused = false;
-    this.#socket?.resume();
+    if (!this.#isResting) this.#socket?.resume();
   }
 }
 
 /** The buffer into which all sockets read: the bytes are taken out before the next one reads. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
-/** A piece of this size may have hundreds of messages, and Node reads up to 32 of one socket in a turn. */
-const LARGE_PIECE_BYTES = 16 * 1024;
+/** A piece of this size may have a hundred messages, and Node reads up to 32 of one socket in a turn. */
+const LARGE_PIECE_BYTES = 4 * 1024;
 
 function connectTimeout(): Error {
   return Object.assign(new Error(`no connection within ${LIMITS.connectMs} ms`), { code: 'ETIMEDOUT' });

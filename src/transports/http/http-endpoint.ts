@@ -48,7 +48,7 @@ export class HttpEndpoint implements Sender {
   readonly #connector: Connector;
   /** A connection for each answer that stays open, because calls need those of the pool. TCP detects a lost peer. */
   #streams: ConnectionPool | undefined;
-  readonly #run: OpenOptions['scheduler']['run'] | undefined;
+  readonly #scheduler: OpenOptions['scheduler'] | undefined;
   readonly #target: string;
   readonly #host: string;
   /** True when cookies for secure connections are kept: over TLS, and on this machine. */
@@ -79,7 +79,7 @@ export class HttpEndpoint implements Sender {
       Partial<Pick<OpenOptions, 'answers' | 'waitingBytes' | 'scheduler'>>,
   ) {
     this.clock = clock;
-    this.#run = scheduler?.run;
+    this.#scheduler = scheduler;
     this.waitingBytes = waitingBytes;
     this.#answers = answers;
     this.tokens = tokens;
@@ -100,7 +100,7 @@ export class HttpEndpoint implements Sender {
     this.#pool = new ConnectionPool(this.#connector, {
       clock,
       maxConnections: MAX_CONNECTIONS,
-      run: this.#run,
+      scheduler,
     });
   }
 
@@ -196,7 +196,7 @@ export class HttpEndpoint implements Sender {
       clock: this.clock,
       maxConnections: Number.POSITIVE_INFINITY,
       isKept: false,
-      run: this.#run,
+      scheduler: this.#scheduler,
     });
     return this.#streams;
   }
@@ -208,7 +208,7 @@ export class HttpEndpoint implements Sender {
     body: string | null,
     { path = this.#target, isLasting = false, jar }: SendOptions = {},
   ): void {
-    answer.countIn(this.#answers, this.#run);
+    answer.countIn(this.#answers, this.#scheduler?.run);
     this.send({ path, method, headers, body, isLasting, jar, isRedirected: false }, answer);
   }
 }
