@@ -2,7 +2,7 @@
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import {
@@ -98,6 +98,21 @@ test('closes the answers of a connection that ends, also pipelined ones before t
   assert.equal(events.toSorted(), ['begin /a', 'begin /b', 'begin /c', 'close /a', 'close /b', 'close /c']);
 });
 
+/** Connections on which so many requests have begun, and wait, the most on each but the last one. */
+async function openWith(port: number, one: string, most: number, begun: () => number): Promise<Socket[]> {
+  const sockets: Socket[] = [];
+  const before = begun();
+  for (let sent = 0; sent < most; ) {
+    const socket = await openRaw(port);
+    sockets.push(socket);
+    const count = Math.min(MAX_PIPELINED_REQUESTS, most - sent);
+    socket.write(one.repeat(count));
+    sent += count;
+    await becomes(begun, before + sent);
+  }
+  return sockets;
+}
+
 test('closes a connection with too many pipelined requests, and their answers', async () => {
   const unanswered = new Set<ServerResponse>();
   const serve: RequestListener = (_, response) => {
@@ -113,12 +128,15 @@ test('closes a connection with too many pipelined requests, and their answers', 
     [large, fitting],
     [request('x'.repeat(60_000), ''), fitting],
   ] as const) {
-    const socket = await openRaw(port);
-    socket.write(one.repeat(most));
-    await becomes(() => unanswered.size, most);
-    socket.on('error', () => {}).write(one.repeat(3)); // unread requests reset the connection
+    const sockets = await openWith(port, one, most, () => unanswered.size);
+    const last = sockets.pop();
+    assert.ok(last);
+    // The first request of each connection does not wait. Unread requests reset the connection.
+    last.on('error', () => {}).write(one.repeat(sockets.length + 3));
+    await untilClosed(last);
+    await becomes(() => unanswered.size, sockets.length * MAX_PIPELINED_REQUESTS);
+    for (const socket of sockets) socket.destroy();
     await becomes(() => unanswered.size, 0);
-    await untilClosed(socket);
   }
 });
 
@@ -151,7 +169,7 @@ test('bounds the small pipelined requests of all connections', async () => {
   };
   const port = portOf(await open([0], { serve }));
   const most = MAX_PIPELINED_BYTES / PIPELINED_REQUEST_BYTES;
-  const each = 800;
+  const each = MAX_PIPELINED_REQUESTS;
   const sockets: Socket[] = [];
   while (sockets.length * each < 1.5 * most) {
     const socket = await openRaw(port);
@@ -173,18 +191,15 @@ test('keeps connections open on which one request waits, however large the heade
   const port = portOf(await open([0], { serve: (request) => begun.push(request), headerBytes: 64 * 1024 }));
   const large = `GET / HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(60_000)}\r\n\r\n`;
   const fitting = Math.floor(MAX_PIPELINED_BYTES / (PIPELINED_REQUEST_BYTES + large.length));
-  const sockets = [await openRaw(port), await openRaw(port), await openRaw(port)];
-  for (const [index, count] of [fitting, 2, 2].entries()) {
-    const expected = begun.length + count;
-    sockets[index]?.write(large.repeat(count));
-    await until(() => begun.length >= expected);
-  }
+  const sockets: Socket[] = [];
+  for (const count of [fitting, 2, 2])
+    sockets.push(...(await openWith(port, large, count, () => begun.length)));
   assert.not(begun.some(({ socket }) => socket.destroyed));
   for (const socket of sockets) socket.destroy();
 });
 
-/** How many of the requests of one packet, which are read together, begin in each turn of the event loop. */
-async function begunPerTurn(requests: number, idleConnections = 0): Promise<number[]> {
+/** How many requests begin in each turn of the event loop that are read together, from as few connections as may send so many. */
+async function begunPerTurn(requests: number, idleConnections = 0, path = '/'): Promise<number[]> {
   const turns: number[] = [];
   let begun = 0;
   const listeners = await open([0], {
@@ -204,10 +219,15 @@ async function begunPerTurn(requests: number, idleConnections = 0): Promise<numb
     const idle = await openRaw(port);
     later(() => idle.destroy());
   }
-  const socket = connect(port, '127.0.0.1');
-  later(() => socket.destroy());
-  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(requests));
-  await answersOn(socket, requests);
+  const sockets: Socket[] = [];
+  for (let count = 0; count < requests; count += MAX_PIPELINED_REQUESTS) {
+    const socket = await openRaw(port);
+    later(() => socket.destroy());
+    sockets.push(socket);
+  }
+  const each = requests / sockets.length;
+  for (const socket of sockets) socket.write(getOf(path).repeat(each));
+  await Promise.all(sockets.map((socket) => answersOn(socket, each)));
   return turns;
 }
 
@@ -239,11 +259,18 @@ test('begins health checks before requests that wait', async () => {
       response.end();
     },
   });
-  const socket = connect(portOf(listeners), '127.0.0.1');
-  const paths = [...Array.from({ length: 70 }, (_, index) => `/${index}`), '/livez'];
-  socket.write(paths.map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''));
-  await answersOn(socket, paths.length);
+  const [socket, other] = [await openRaw(portOf(listeners)), await openRaw(portOf(listeners))];
+  const paths = Array.from({ length: 70 }, (_, index) => `/${index}`);
+  socket.write(paths.map(getOf).join(''));
+  other.write(getOf('/livez'));
+  await Promise.all([answersOn(socket, paths.length), answersOn(other, 1)]);
   assert.ok(order.indexOf('/livez') <= 64, String(order.indexOf('/livez')));
+  for (const each of [socket, other]) each.destroy();
+});
+
+test('pipelined health checks begin in turns, as others do', async () => {
+  const fullest = Math.max(...(await begunPerTurn(100, 0, '/livez')));
+  assert.ok(fullest <= 65, `${fullest} in one turn`);
 });
 
 test.run();

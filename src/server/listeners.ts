@@ -86,7 +86,7 @@ const REQUESTS_PER_TURN = 64;
  */
 const REQUESTS_PER_TURN_OF_MANY = 2;
 const MANY_WAITING = 256;
-/** Requests that begin at once: a load balancer removes a gateway that answers them slowly. */
+/** Requests that begin at once, unless they are pipelined: a load balancer removes a gateway that answers them slowly. */
 const HEALTH_CHECKS: ReadonlySet<string> = new Set(['/livez', '/readyz', '/health', '/gateway/health']);
 /** Interval at which the bytes of unfinished requests are counted. */
 const CUT_MS = 500;
@@ -261,7 +261,7 @@ class Listener {
     this.#connections.begin(request, response);
     const isWaiting = response.socket === null;
     if (isWaiting) this.#waiting.add(socket, response);
-    if (HEALTH_CHECKS.has(request.url ?? '')) this.#begin(request, response);
+    if (!isWaiting && HEALTH_CHECKS.has(request.url ?? '')) this.#begin(request, response);
     else
       this.#scheduler.run(
         isWaiting ? untilClosed(this.#begin, request, response) : () => this.#begin(request, response),

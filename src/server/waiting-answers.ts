@@ -3,8 +3,12 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Requests of one connection that wait for the answer before them. Over it the connection is closed. */
-export const MAX_PIPELINED_REQUESTS = 1_000;
+/**
+ * Requests of one connection that wait for the answer before them. Over it the connection is closed. Node makes all that it has
+ * read in one turn of the event loop, and a new connection is accepted once a turn: some hundred connections with a thousand
+ * requests each made it wait for seconds. Clients pipeline a few. Source: ADR 398.
+ */
+export const MAX_PIPELINED_REQUESTS = 100;
 /**
  * The most bytes of all pipelined requests that wait. Beyond it a connection that adds some, and has more than the largest
  * headers of one request, is closed.
