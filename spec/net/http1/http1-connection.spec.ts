@@ -132,7 +132,9 @@ test('a connection whose server sends without end rests as long as it has to, wh
         if (waitMs === 7) rests.push(goOn);
         return () => {};
       };
-      const clock = { ...systemClock, background: { ...systemClock.background, alarm } };
+      let nowMs = 0;
+      const now = () => (nowMs += 1); // each look at the clock is after that much work
+      const clock = { ...systemClock, now, background: { ...systemClock.background, alarm } };
       const pool = poolOf({ port }, 1, { clock, scheduler: { run: (task) => task(), restAfter: () => 7 } });
       let connection: Http1Connection | undefined;
       let pieces = 0;

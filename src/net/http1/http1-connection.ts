@@ -145,7 +145,8 @@ export class Http1Connection {
     this.#take(length);
     const tookMs = clock.now() - beganAtMs;
     // An answer that is complete brings no more.
-    const restMs = this.#answer === undefined ? 0 : scheduler.restAfter(tookMs);
+    if (tookMs < LITTLE_WORK_MS || this.#answer === undefined) return true;
+    const restMs = scheduler.restAfter(tookMs);
     if (restMs === 0 && tookMs < MUCH_WORK_MS) return true;
     this.#isResting = true;
     const goOn = (): void => {
@@ -217,6 +218,8 @@ export class Http1Connection {
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 /** A piece of this size may have a hundred messages, and Node reads up to 32 of one socket in a turn. */
 const LARGE_PIECE_BYTES = 4 * 1024;
+/** A piece of a large result takes less, in ms, and must not wait behind servers that send messages without end. */
+const LITTLE_WORK_MS = 0.5;
 
 function connectTimeout(): Error {
   return Object.assign(new Error(`no connection within ${LIMITS.connectMs} ms`), { code: 'ETIMEDOUT' });
