@@ -20,6 +20,11 @@ import {
   reasonOf,
   rpcCodeOf,
 } from '../../../src/domain/errors/errors.ts';
+import {
+  databaseFull,
+  databaseUnavailable,
+  restOfChange,
+} from '../../../src/domain/errors/gateway-errors.ts';
 import { nodesNeedAllTemplates, nodeUnavailable } from '../../../src/domain/errors/node-errors.ts';
 import { registryFull } from '../../../src/domain/errors/registry-errors.ts';
 import { notWritable, tooMany, validationFailed } from '../../../src/domain/errors/request-errors.ts';
@@ -246,6 +251,19 @@ test('maps -32602 for a listed prompt to its arguments', () => {
 test('a code of another program is an internal error', () => {
   const error = new GatewayError(Object('toString'), 'x');
   assert.equal([error.status, rpcCodeOf(error)], [500, rpcCodeOf(new GatewayError('INTERNAL_ERROR', 'x'))]);
+});
+
+test('the rest of a change that a database refuses may have been made, and says why as the database does', async () => {
+  for (const [failure, problem] of [
+    [databaseUnavailable(undefined), 'The database does not answer.'],
+    [databaseFull(undefined, 'no'), 'The database has no space left.'],
+  ] as const) {
+    const thrown = asGatewayError(await restOfChange(Promise.reject(failure)).catch((error) => error));
+    assert.is(thrown.delivered, 'unknown');
+    assert.ok(thrown.message.startsWith(`${problem} It is unknown whether`), thrown.message);
+  }
+  const other = new Error('another one');
+  assert.is(await restOfChange(Promise.reject(other)).catch((error: unknown) => error), other);
 });
 
 test.run();

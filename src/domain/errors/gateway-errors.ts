@@ -1,6 +1,6 @@
 // The errors of the gateway itself: its start, its stop, its database.
 
-import { type Delivered, GatewayError, hasCode, retryAfter } from './errors.ts';
+import { type Delivered, GatewayError, hasCode, messageOf, retryAfter } from './errors.ts';
 
 /** No instance is known to be healthy yet. */
 export function gatewayStarting(): GatewayError {
@@ -30,7 +30,7 @@ export function databaseUnavailable(
 
 /** The disk or the quota of the database is full: it answers queries, and refuses changes. */
 export function databaseFull(cause: unknown, delivered: Delivered): GatewayError {
-  return databaseUnavailable(cause, delivered, undefined, 'The database has no space left.');
+  return databaseUnavailable(cause, delivered, undefined, NO_SPACE_LEFT);
 }
 
 /**
@@ -41,9 +41,13 @@ export async function restOfChange<T>(rest: T): Promise<Awaited<T>> {
   try {
     return await rest;
   } catch (thrown) {
-    throw hasCode(thrown, 'DATABASE_UNAVAILABLE') ? databaseUnavailable(thrown, 'unknown') : thrown;
+    if (!hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
+    const isFull = messageOf(thrown).startsWith(NO_SPACE_LEFT);
+    throw isFull ? databaseFull(thrown, 'unknown') : databaseUnavailable(thrown, 'unknown');
   }
 }
+
+const NO_SPACE_LEFT = 'The database has no space left.';
 
 const NOTHING_CHANGED = 'Nothing was changed.';
 
