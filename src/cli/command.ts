@@ -2,6 +2,7 @@
 // file of a command must be cheap to import, since `--help` imports all of them: `run` loads heavy modules.
 
 import { timestampOf } from '../domain/text.ts';
+import { DAY_MS, HOUR_MS } from '../domain/time/clock.ts';
 import { UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -150,7 +151,7 @@ export function pairsOf(
 }
 
 /** The letters of a span that counts back from now, for `timeOf`. */
-export const AGE_MS = { s: -1_000, m: -60_000, h: -3_600_000, d: -86_400_000, w: -604_800_000 };
+export const AGE_MS = { s: -1_000, m: -60_000, h: -HOUR_MS, d: -DAY_MS, w: -7 * DAY_MS };
 
 /** What an option says that takes a time in the past. */
 export const PAST_TIME =

@@ -1,5 +1,6 @@
 // The settings of the sign-in of MCP clients: the address of the gateway, the clients that may ask, and the accepted tokens.
 
+import { HOUR_MS } from '../domain/time/clock.ts';
 import { ISSUERS } from './issuer-settings.ts';
 import { PROVIDERS } from './provider-settings.ts';
 import * as types from './setting-types.ts';
@@ -52,7 +53,7 @@ export const OAUTH = {
     key: 'auth.access_token_minutes',
     mustAgree: true,
     kind: types.minutes(5, 1_440),
-    default: 60 * 60_000,
+    default: HOUR_MS,
     doc: 'Lifetime of an access token of an MCP client, which then uses its refresh token; a grant that ends voids it at once.',
   }),
 } as const;

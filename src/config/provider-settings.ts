@@ -2,6 +2,7 @@
 // 214.
 
 import { definedFields, isJsonObject } from '../domain/json/json.ts';
+import { HOUR_MS } from '../domain/time/clock.ts';
 import { type Fail, type GroupRole, type GroupRoles, roleIn, rolesIn, textsIn } from './group-roles.ts';
 import { type ClaimNames, checkKeys, claimsIn, entriesIn, isSafeUrl } from './issuer-settings.ts';
 import { type SettingType, setting } from './setting-types.ts';
@@ -31,7 +32,6 @@ export interface ProviderSetting {
 
 /** The path of redirect URIs, which the id of a provider follows: the whole is registered at the provider. */
 export const PROVIDER_CALLBACK = '/oauth/callback/';
-const HOUR_MS = 3_600_000;
 const MAX_HOURS = 168;
 const LABEL = /^[^\p{C}\p{Zl}\p{Zp}]{1,60}$/u;
 const FIELDS = [

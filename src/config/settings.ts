@@ -5,6 +5,7 @@
 import { PASS_ENV } from '../domain/instances/command.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { DENIED_NETWORKS } from '../domain/registration/endpoint.ts';
+import { HOUR_MS } from '../domain/time/clock.ts';
 import type { ViewNames } from '../domain/views/view.ts';
 import { CLUSTER } from './cluster-settings.ts';
 import { OAUTH, PUBLIC_URL } from './oauth-settings.ts';
@@ -247,7 +248,7 @@ export const SETTINGS = {
     flag: 'token-minutes',
     variable: 'ACCESS_TOKEN_EXPIRE_MINUTES',
     kind: types.minutes(1, 525_600),
-    default: 60 * 60_000,
+    default: HOUR_MS,
     doc: 'Lifetime of a login token. Those of MCP clients have `auth.access_token_minutes`.',
   }),
   /** The keys of the secret. The first one signs, all verify; undefined: the gateway creates one. */

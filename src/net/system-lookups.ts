@@ -4,7 +4,7 @@
 import { type LookupAddress, promises } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { LruMap } from '../domain/memory/lru-map.ts';
-import { type Clock, settlesWithin } from '../domain/time/clock.ts';
+import { type Clock, DAY_MS, settlesWithin } from '../domain/time/clock.ts';
 import { isNamedHere } from './lookup.ts';
 
 /** A look-up that takes longer is late. */
@@ -12,7 +12,7 @@ const IN_TIME_MS = 1_000;
 /** The wait after which the addresses of an earlier look-up are used, if there are any. */
 const HEDGE_MS = 250;
 /** The longest use of the addresses of an earlier look-up. Source: RFC 8767 section 5. */
-const KEPT_MS = 24 * 3_600_000;
+const KEPT_MS = DAY_MS;
 /** A name counts as silent for this time after a late look-up without an address. */
 const SILENT_MS = 10 * 60_000;
 const MAX_KNOWN = 10_000;

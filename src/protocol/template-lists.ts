@@ -26,6 +26,7 @@ import { announcesChanges, type Handshake, type ListField, listOf } from '../dom
 import type { FairLruMap } from '../domain/memory/fair-lru-map.ts';
 import type { McpSession } from '../domain/sessions/mcp-session.ts';
 import type { AnySessionValue } from '../domain/sessions/session-value.ts';
+import { HOUR_MS } from '../domain/time/clock.ts';
 import type { Timing } from '../domain/time/task-scheduler.ts';
 import { shortKey } from './client-bounds.ts';
 import { withListNotices } from './list-notices.ts';
@@ -35,7 +36,7 @@ export const CACHE_BYTES = 32 * 1024 * 1024;
 const MAX_LIST_BYTES = 1024 * 1024;
 /** The time for which a list without `ttlMs` stays fresh, in ms. Servers of the legacy era send a notice when it changes. */
 const DEFAULT_FRESH_MS = 30_000;
-const MAX_FRESH_MS = 60 * 60_000;
+const MAX_FRESH_MS = HOUR_MS;
 /** The time after its storing in which a list may be served while no instance answers, in ms. */
 const MAX_STALE_MS = 10 * 60_000;
 

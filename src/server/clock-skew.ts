@@ -4,11 +4,11 @@
 import type { Logger } from 'pino';
 import { exhaustMap, merge, type Subscription } from 'rxjs';
 import { asGatewayError } from '../domain/errors/errors.ts';
-import { MAX_SKEW_MS, systemClock } from '../domain/time/clock.ts';
+import { HOUR_MS, MAX_SKEW_MS, systemClock } from '../domain/time/clock.ts';
 import { ticks$, timer$ } from '../domain/time/clock-streams.ts';
 import type { Store } from '../persistence/store.ts';
 
-const CHECK_MS = 3_600_000;
+const CHECK_MS = HOUR_MS;
 /**
  * The difference that is warned of, half the bound: of two nodes that differ by more than the bound, one differs from
  * the database by more than this.

@@ -2,7 +2,7 @@
 
 import Type from 'typebox';
 import { type AccountConnection, SHARED } from '../domain/instances/account-connection.ts';
-import type { Clock } from '../domain/time/clock.ts';
+import { type Clock, DAY_MS } from '../domain/time/clock.ts';
 import { oauthKey, readUndamaged, rowReader } from '../persistence/oauth-rows.ts';
 import type { OAuthFilter, OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import type { OAuthBackend } from './oauth-backends.ts';
@@ -86,7 +86,6 @@ interface AccountConnectionsOptions {
 /** The most connections of one list, the newest. */
 const MAX_LISTED = 1_000;
 /** The time after which the sweep deletes a connection that was ended, or not used, in ms. A use is written once a day. */
-const DAY_MS = 24 * 3_600_000;
 const KEPT_MS = 180 * DAY_MS;
 
 export function accountConnectionKey(

@@ -6,7 +6,7 @@ import type * as OAuth from 'oauth4webapi';
 import Type from 'typebox';
 import type { WayToBeKnown } from '../domain/instances/account-connection.ts';
 import { definedFields } from '../domain/json/json.ts';
-import type { Clock } from '../domain/time/clock.ts';
+import { type Clock, DAY_MS } from '../domain/time/clock.ts';
 import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import type { StoredAccountConnection } from './account-connections.ts';
@@ -40,7 +40,6 @@ interface OwnClientsOptions {
 }
 
 /** The time for which a registration is kept after its last use, in ms. A use is written once a day. */
-const DAY_MS = 24 * 3_600_000;
 const KEPT_MS = 180 * DAY_MS;
 
 /** The paths of the gateway below its base. */

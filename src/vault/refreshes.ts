@@ -3,7 +3,7 @@
 import { hasCode } from '../domain/errors/errors.ts';
 import type { WhyNotConnected } from '../domain/instances/account-connection.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
-import { type Clock, MAX_SKEW_MS, sleep } from '../domain/time/clock.ts';
+import { type Clock, DAY_MS, MAX_SKEW_MS, sleep } from '../domain/time/clock.ts';
 import { scopesIn } from '../net/http1/challenge.ts';
 import { insistently } from '../persistence/insistent.ts';
 import {
@@ -362,7 +362,7 @@ const FINAL: ReadonlySet<string> = new Set([
  * The longest life of a token, in ms: a year. A server may name times that are not dates; a token that is renewed too
  * early is not a loss.
  */
-const MAX_LIFE_MS = 365 * 24 * 3_600_000;
+const MAX_LIFE_MS = 365 * DAY_MS;
 
 /** The tokens of an answer in the form in which they are stored. */
 export function tokensIn(

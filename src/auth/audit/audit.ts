@@ -17,7 +17,7 @@ import {
 import { definedFields, type JsonFields, JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { cutText } from '../../domain/text.ts';
-import { type Clock, clockDoubt, isoTimes } from '../../domain/time/clock.ts';
+import { type Clock, clockDoubt, DAY_MS, HOUR_MS, isoTimes } from '../../domain/time/clock.ts';
 import { SerialQueue } from '../../domain/time/serial-queue.ts';
 import { type AuditPage, type AuditStore, MAX_ROWS, type Store } from '../../persistence/store.ts';
 import { Flusher } from '../flusher.ts';
@@ -34,12 +34,11 @@ const MAX_BUFFERED = 10_000;
 const MAX_CHANGES = 100_000;
 const TRIM_EVERY_ENTRIES = 5_000;
 const TRIM_EVERY_SHARE = 0.1;
-const TRIM_MS = 3_600_000;
+const TRIM_MS = HOUR_MS;
 /** Bytes of arguments that are digested in one turn of the event loop: about 1 ms. */
 const DIGESTED_BYTES = 1_000_000;
 /** The most bytes of arguments that wait for later turns. A call beyond has as many digested at once as it brings. */
 const MAX_UNDIGESTED_BYTES = 16_000_000;
-const DAY_MS = 86_400_000;
 
 /** The settings: which calls are recorded, and how long entries are kept. */
 export type AuditSettings = Config['audit'];

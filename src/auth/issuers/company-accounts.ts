@@ -23,7 +23,7 @@ import {
 import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
 import { databaseUnavailable, restOfChange } from '../../domain/errors/gateway-errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import { type Clock, isRecent } from '../../domain/time/clock.ts';
+import { type Clock, DAY_MS, isRecent } from '../../domain/time/clock.ts';
 import { insistently } from '../../persistence/insistent.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
 import type { AccountStore } from '../../persistence/store.ts';
@@ -62,7 +62,7 @@ interface Vouched extends Pick<ProviderAnswer, 'subject' | 'claims'> {
 /** The provider is asked again after this time, while the account is used. */
 const CONFIRM_AGAIN_MS = 15 * 60_000;
 /** The time for which an account stays enabled while its provider cannot be asked. */
-const UNREACHABLE_MS = 24 * 3_600_000;
+const UNREACHABLE_MS = DAY_MS;
 const ASKING_MS = 30_000;
 const MAX_REMEMBERED = 10_000;
 /** The most attempts of a sign-in, and of one change of an identity, while others change the same. */

@@ -5,7 +5,7 @@
 import type { Configuration, CustomFetch, IDToken, ResponseBodyError } from 'openid-client';
 import { isSafeUrl } from '../../config/issuer-settings.ts';
 import type { ProviderSetting } from '../../config/provider-settings.ts';
-import type { Clock } from '../../domain/time/clock.ts';
+import { type Clock, HOUR_MS } from '../../domain/time/clock.ts';
 import { type Claims, claimOf } from './claims.ts';
 
 /** The longest wait for one answer, in seconds. */
@@ -13,7 +13,7 @@ const TIMEOUT_SECONDS = 5;
 /** The largest answer, in bytes: tokens may contain many groups. */
 const MAX_BYTES = 256 * 1024;
 /** Metadata is read again after this time; a failure is remembered for a shorter one. In ms. */
-const FRESH_MS = 60 * 60_000;
+const FRESH_MS = HOUR_MS;
 const FAILED_MS = 5_000;
 /** Difference of clocks that is accepted. */
 const SKEW_SECONDS = 60;

@@ -3,7 +3,7 @@
 import { createPublicKey, generateKeyPair, hash, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 import Type from 'typebox';
-import type { Clock } from '../../domain/time/clock.ts';
+import { type Clock, DAY_MS } from '../../domain/time/clock.ts';
 import { oauthKey, rowReader } from '../../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/oauth-store.ts';
 
@@ -34,12 +34,11 @@ export interface KeySet {
   readonly published: readonly SigningKey[];
 }
 
-const HOUR_MS = 3_600_000;
 /** A key signs from this age on, unless it is the first. */
-const ANNOUNCED_MS = 24 * HOUR_MS;
-const ROTATED_MS = 90 * 24 * HOUR_MS;
+const ANNOUNCED_MS = DAY_MS;
+const ROTATED_MS = 90 * DAY_MS;
 /** The longest life of an access token. */
-const TOKEN_MS = 24 * HOUR_MS;
+const TOKEN_MS = DAY_MS;
 /** The longest time until a change of another node is seen. */
 const CHECK_MS = 10_000;
 const ROUNDS = 5;

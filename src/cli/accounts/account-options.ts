@@ -9,6 +9,7 @@ import {
   type Scope,
 } from '../../domain/accounts/account.ts';
 import { TOOL_ENTRY } from '../../domain/accounts/rights.ts';
+import { DAY_MS, HOUR_MS } from '../../domain/time/clock.ts';
 import type { CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
@@ -90,7 +91,7 @@ export function rightsOf(input: CommandInput): WrittenRights {
 }
 
 /** The spans of `--expires`. */
-export const LIFETIME_MS = { h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+export const LIFETIME_MS = { h: HOUR_MS, d: DAY_MS, w: 7 * DAY_MS };
 
 /** Reads a password. `question`: `Password of ada`; a colon is added. A new password is asked for twice. */
 export async function readPassword(

@@ -4,6 +4,7 @@ import type { TokenProof } from '../../auth/secrets/gateway-proof.ts';
 import { readRegularFile } from '../../config/read-file.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
+import { DAY_MS } from '../../domain/time/clock.ts';
 import { CommandFailure } from '../failures.ts';
 import { changePrivateFile, writePrivateFile } from '../private-file.ts';
 import { elementsOf, fields } from '../remote/answers.ts';
@@ -21,7 +22,7 @@ export interface StoredToken {
 }
 
 /** The time after its last token for which a sign-in by browser can be renewed, in ms. */
-const RENEWABLE_MS = 30 * 24 * 3_600_000;
+const RENEWABLE_MS = 30 * DAY_MS;
 
 /** The longest life of a token that is kept, in seconds: a date cannot be as late as a gateway can say. */
 const MAX_SECONDS = 10 * 365 * 24 * 3_600;

@@ -9,6 +9,7 @@ import { messageOf } from '../../domain/errors/errors.ts';
 import { defaultTransport, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { lastWords } from '../../domain/text.ts';
+import { DAY_MS } from '../../domain/time/clock.ts';
 import { ownCommand } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { writeFailure } from '../failures.ts';
@@ -22,7 +23,7 @@ interface DemoSetup {
   readonly urls: readonly string[];
 }
 
-const KEY_LIFETIME_MS = 7 * 24 * 3_600_000;
+const KEY_LIFETIME_MS = 7 * DAY_MS;
 
 export type Demo = ReturnType<typeof openDemo>;
 

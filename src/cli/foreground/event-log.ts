@@ -8,6 +8,7 @@ import {
   hasDedicatedProcess,
   writtenFields,
 } from '../../domain/events/events.ts';
+import { HOUR_MS } from '../../domain/time/clock.ts';
 
 type Level = 'debug' | 'info' | 'warn';
 
@@ -16,7 +17,7 @@ type EventLogger = Readonly<Record<Level, (fields: object, message: string) => v
 };
 
 /** The interval of the lines about one instance that stays down, in ms. */
-const STILL_DOWN_MS = 3_600_000;
+const STILL_DOWN_MS = HOUR_MS;
 
 /** Subscribes until the events complete or the subscription is ended. Names of fields are snake_case. `now`: in ms, monotonic. */
 export function logEvents(

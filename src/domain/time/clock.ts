@@ -18,6 +18,9 @@ export interface Clock extends Waits {
   readonly background: Waits;
 }
 
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 24 * HOUR_MS;
+
 /** The clock of this process. */
 export const systemClock: Clock = {
   now: () => performance.now(),

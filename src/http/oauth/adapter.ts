@@ -5,7 +5,7 @@ import { type Adapter, type AdapterPayload, errors } from 'oidc-provider';
 import type { SignedClaims } from '../../auth/oauth/access-tokens.ts';
 import { grantOf, rowOfGrant } from '../../auth/oauth/grant-rows.ts';
 import type { Grant } from '../../domain/accounts/grant.ts';
-import type { Clock } from '../../domain/time/clock.ts';
+import { type Clock, DAY_MS, HOUR_MS } from '../../domain/time/clock.ts';
 import { clientKeyOf, oauthKey } from '../../persistence/oauth-rows.ts';
 import type { OAuthKind, OAuthStore } from '../../persistence/oauth-store.ts';
 import { DocumentFault } from './clients/client-documents.ts';
@@ -38,11 +38,11 @@ const KINDS: Readonly<Record<string, OAuthKind>> = {
 
 /** A code is remembered longer than it is valid, so that its replay is noticed. */
 const REMEMBERED_MS: Readonly<Partial<Record<OAuthKind, number>>> = {
-  code: 3_600_000,
-  refresh: 24 * 3_600_000,
+  code: HOUR_MS,
+  refresh: DAY_MS,
 };
 /** A day more than its first refresh token; each refresh prolongs it: refresh.ts. */
-const GRANT_MS = 31 * 24 * 3_600_000;
+const GRANT_MS = 31 * DAY_MS;
 
 export function adapterFor(options: AdapterOptions): (model: string) => Adapter {
   return (model) => {

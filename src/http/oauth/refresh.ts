@@ -8,7 +8,7 @@ import Type from 'typebox';
 import { grantOf, rowOfGrant } from '../../auth/oauth/grant-rows.ts';
 import type { Grant } from '../../domain/accounts/grant.ts';
 import { decryptBytes, encryptBytes, encryptionKeyFrom } from '../../domain/encrypted-bytes.ts';
-import { type Clock, isRecent, sleep } from '../../domain/time/clock.ts';
+import { type Clock, DAY_MS, isRecent, sleep } from '../../domain/time/clock.ts';
 import { oauthKey, rowReader } from '../../persistence/oauth-rows.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
 import type { Store } from '../../persistence/store.ts';
@@ -262,7 +262,6 @@ async function forgetOldest(store: OAuthStore, grantId: string): Promise<void> {
   );
 }
 
-const DAY_MS = 24 * 3_600_000;
 const IDLE_MS = 31 * DAY_MS;
 const MAX_MS = 180 * DAY_MS;
 

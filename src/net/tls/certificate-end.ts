@@ -1,11 +1,9 @@
 // The expiry of a certificate, and the warnings of it: some days before, and then each day.
 
 import { X509Certificate } from 'node:crypto';
-import type { Clock } from '../../domain/time/clock.ts';
+import { type Clock, DAY_MS, HOUR_MS } from '../../domain/time/clock.ts';
 import type { Renewed } from './renewed.ts';
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 /** The last part of a certificate's life, in ms, and as a share of a shorter one. Programs that renew do it earlier. */
 const SOON_MS = 14 * DAY_MS;
 const SOON_SHARE = 1 / 4;

@@ -9,6 +9,7 @@ import {
   newestFirst,
 } from '../../domain/events/audit.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import { DAY_MS } from '../../domain/time/clock.ts';
 import { type NewApproval, withDigests } from '../../domain/views/approval.ts';
 import type { StoredView } from '../../domain/views/view.ts';
 import type { OAuthRow, OAuthStore } from '../oauth-store.ts';
@@ -264,7 +265,7 @@ function memoryLists(): ListStore {
     find: async (key) => rows.get(key),
     save: async (list) => {
       rows.set(list.key, list);
-      const oldest = new Date(Date.parse(list.readAt) - MAX_LIST_DAYS * 24 * 60 * 60_000).toISOString();
+      const oldest = new Date(Date.parse(list.readAt) - MAX_LIST_DAYS * DAY_MS).toISOString();
       const newest = [...rows.values()]
         .filter(({ template }) => template === list.template)
         .toSorted((a, b) => b.readAt.localeCompare(a.readAt) || a.key.localeCompare(b.key));

@@ -1,5 +1,6 @@
 // The lists of templates as they were read last, in a database. Source: ADR 225.
 
+import { DAY_MS } from '../../domain/time/clock.ts';
 import type { Cipher } from '../cipher.ts';
 import { type ListStore, MAX_LIST_DAYS, MAX_STORED_LISTS } from '../store.ts';
 import type { OrmOperations } from './orm-operations.ts';
@@ -25,7 +26,7 @@ export function ormLists(operations: OrmOperations, cipher: Cipher | undefined):
         };
         if ((await em.nativeUpdate(lists, { key }, row)) > 0) return;
         await em.insert(lists, row);
-        const oldest = new Date(row.readAt.getTime() - MAX_LIST_DAYS * 24 * 60 * 60_000);
+        const oldest = new Date(row.readAt.getTime() - MAX_LIST_DAYS * DAY_MS);
         await em.nativeDelete(lists, { readAt: { $lt: oldest } });
         const surplus = await em.findAll(lists, {
           where: { template },

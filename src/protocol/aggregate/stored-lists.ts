@@ -15,14 +15,14 @@ import type { ClientProfile } from '../../domain/mcp/client.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
 import { memoryOf } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import type { Clock } from '../../domain/time/clock.ts';
+import { type Clock, DAY_MS } from '../../domain/time/clock.ts';
 import type { ListStore } from '../../persistence/store.ts';
 import { shortKey } from '../client-bounds.ts';
 
 /** The most lists whose stored content is known. Others are written again. */
 const MAX_KNOWN = 10_000;
 /** A list that does not change is written again after this time: the store drops lists that are not written for long. */
-const AGAIN_MS = 24 * 60 * 60_000;
+const AGAIN_MS = DAY_MS;
 
 /** The pause after a write, as a multiple of its duration, so that callers cannot keep the store busy. */
 const PAUSES = 4;

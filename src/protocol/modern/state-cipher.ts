@@ -5,11 +5,11 @@
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { decryptBytes, encryptBytes } from '../../domain/encrypted-bytes.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
-import type { Clock } from '../../domain/time/clock.ts';
+import { type Clock, HOUR_MS } from '../../domain/time/clock.ts';
 
 /** The longest encrypted text, in characters. Longer texts are refused, and so is a backend's state that does not fit. */
 const MAX_TEXT_LENGTH = 64 * 1024;
-const VALID_MS = 60 * 60_000;
+const VALID_MS = HOUR_MS;
 
 /** Marks an encrypted text and its format. */
 const STATE_FORM = 'sd2.';

@@ -1,7 +1,7 @@
 // Client ID Metadata Documents: the id of a client is the URL of a document about it.
 
 import { LruMap } from '../../../domain/memory/lru-map.ts';
-import type { Clock } from '../../../domain/time/clock.ts';
+import { type Clock, DAY_MS } from '../../../domain/time/clock.ts';
 import { clientKeyOf, oauthKey } from '../../../persistence/oauth-rows.ts';
 import type { OAuthStore } from '../../../persistence/oauth-store.ts';
 import { BadClient, type ClientRecord, clientOf } from './client-record.ts';
@@ -23,7 +23,7 @@ export class DocumentFault extends Error {
 const BOUNDS = { mostBytes: 5 * 1024, timeoutMs: 2_500 };
 const FRESH_MS = 10 * 60_000;
 const FAILED_MS = 60_000;
-const KEPT_MS = 7 * 24 * 3_600_000;
+const KEPT_MS = 7 * DAY_MS;
 const MAX_KNOWN = 1_000;
 /** The most stored documents, over all nodes: any outsider can cause one. The oldest ones are removed, this many at once. */
 const MAX_STORED = 1_000;

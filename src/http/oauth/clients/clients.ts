@@ -8,7 +8,7 @@ import type { Scope } from '../../../domain/accounts/account.ts';
 import type { RightsLists } from '../../../domain/accounts/rights.ts';
 import { tooManyAttempts } from '../../../domain/errors/account-errors.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
-import { type Clock, isRecent } from '../../../domain/time/clock.ts';
+import { type Clock, DAY_MS, isRecent } from '../../../domain/time/clock.ts';
 import { networkOf } from '../../../net/network-of.ts';
 import { clientKeyOf, readUndamaged } from '../../../persistence/oauth-rows.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../../persistence/oauth-store.ts';
@@ -23,7 +23,6 @@ import {
 } from './client-record.ts';
 import { readClient } from './client-rows.ts';
 
-const DAY_MS = 24 * 3_600_000;
 /** The time for which a registration is kept that no user has allowed. */
 const UNUSED_CLIENT_MS = DAY_MS;
 const MAX_UNUSED = 1_000;
