@@ -215,6 +215,29 @@ test('leaves no subscription behind when its caller left before the answer', asy
   assert.is(harness.subscribed, 0);
 });
 
+test('of a subscription and its end that are under way together, the later one counts', async () => {
+  await harness.add('a', { handshake: FULL, fields: HTTP, script: silent });
+  const session = await harness.openSession();
+  const calls = [subscribe('x:1'), unsubscribe('x:1'), unsubscribe('x:2'), subscribe('x:2')].map((request) =>
+    ask(session, request),
+  );
+  await settled();
+  for (const exchange of (harness.conversations('a')[0]?.open ?? []).toReversed()) exchange.result({});
+  for (const call of calls) assert.equal(await resultOf(call), {});
+  assert.equal(session.value.uris, ['x:2']);
+});
+
+test('releases a subscription that a shared process grants after its end', async () => {
+  await harness.add('a', { handshake: FULL, script: silent });
+  const session = await harness.openSession();
+  const late = ask(session, subscribe('x:1'));
+  assert.equal(await resultOf(ask(session, unsubscribe('x:1'))), {});
+  harness.backend('a').last.result({});
+  assert.equal(await resultOf(late), {});
+  await settled();
+  assert.equal([session.value.uris, asked('a').at(-1)], [[], 'resources/unsubscribe']);
+});
+
 test('gets an update that many sessions share in one of several turns, unless it stops listening', async () => {
   harness.close();
   harness = new Harness({ perTurn: 2 });

@@ -23,7 +23,8 @@ import { notConnected } from '../../domain/errors/backend-errors.ts';
 import { JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
-import { isLogLevel, SET_LEVEL, SUBSCRIBE } from '../../domain/mcp/mcp.ts';
+import { isLogLevel, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE } from '../../domain/mcp/mcp.ts';
+import { SubscriptionRequests } from '../../domain/sessions/subscription-requests.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import { answerOf } from '../own-exchange.ts';
@@ -52,6 +53,7 @@ export class BackendState {
   readonly #session: SessionCore;
   /** The function that ends the session's subscription, by resource URI. */
   readonly #releases = new Map<string, () => void>();
+  readonly #requests = new SubscriptionRequests();
   /** Cache: the set of the value's `uris`, valid while that array is the same object. */
   #known: { readonly from: readonly string[]; readonly uris: ReadonlySet<string> } | undefined;
   /** URIs whose subscription was already restored in the conversation to which the session is moving. */
@@ -74,14 +76,10 @@ export class BackendState {
     if (typeof value !== 'string')
       return refusal(`${method === SET_LEVEL ? 'level' : 'uri'} must be a string.`);
     if (method === SUBSCRIBE) return this.#subscribe(request, value, binding);
-    const set = (): undefined => {
-      if (method === SET_LEVEL) this.#session.send({ type: 'levelSet', level: value });
-      else this.#remove(value);
-    };
-    if (hasOwnState(binding) || (method === SET_LEVEL && !offersLog(binding)))
-      return forwarded(request, binding, set);
-    if (method === SET_LEVEL && !isLogLevel(value)) return refusal('Unknown log level.');
-    return answered(set);
+    if (method === UNSUBSCRIBE) return this.#unsubscribe(request, value, binding);
+    const set = (): void => this.#session.send({ type: 'levelSet', level: value });
+    if (hasOwnState(binding) || !offersLog(binding)) return forwarded(request, binding, set);
+    return isLogLevel(value) ? answered(set) : refusal('Unknown log level.');
   }
 
   /**
@@ -121,27 +119,46 @@ export class BackendState {
       return refusal(`This client has too many subscriptions (${LIMITS.subscriptionsPerClient}).`);
     }
     const add = () => this.#add(uri, binding, undefined);
-    if (hasOwnState(binding)) return forwarded(request, binding, add);
+    if (hasOwnState(binding)) return this.#forwarded(uri, request, binding, add);
     if (binding.handshake.era !== 'legacy') return answered(add);
-    return { answer$: defer(() => this.#join(uri, binding)) };
+    return { answer$: defer(() => this.#join(uri, request, binding)) };
+  }
+
+  #unsubscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan | LocalAnswer {
+    const remove = (): void => this.#remove(uri);
+    if (hasOwnState(binding)) return this.#forwarded(uri, request, binding, remove);
+    return answered(() => {
+      this.#requests.begin(uri, request).end();
+      remove();
+    });
+  }
+
+  /** Forwards a request about a subscription. */
+  #forwarded(uri: string, request: ExchangeRequest, binding: Binding, agreed: () => void): AttemptPlan {
+    const { isOverridden, end } = this.#requests.begin(uri, request);
+    return { ...forwarded(request, binding, () => isOverridden() || agreed()), ended: end };
   }
 
   /**
    * Asks the backend for the subscription, unless it already exists for another client. When the backend refuses,
    * nothing is shared.
    */
-  #join(uri: string, binding: Binding): Observable<FinalEvent> {
+  #join(uri: string, request: ExchangeRequest, binding: Binding): Observable<FinalEvent> {
     const shared = joinShared(uri, binding, this.#session.value.ownerId);
     if (shared === undefined) return throwError(notConnected);
     const { answer, release } = shared;
+    const { isOverridden, end } = this.#requests.begin(uri, request);
     let isKept = false;
     return from(answer).pipe(
       tap(({ kind }) => {
-        if (kind !== 'result') return;
+        if (kind !== 'result' || isOverridden()) return;
         isKept = true;
         void this.#add(uri, binding, release);
       }),
-      finalize(() => isKept || release()),
+      finalize(() => {
+        end();
+        if (!isKept) release();
+      }),
     );
   }
 
@@ -225,11 +242,11 @@ function forwarded(request: ExchangeRequest, { conversation }: Binding, agreed: 
 }
 
 /** An answer of `{}`, given once the action is done. */
-function answered(act: () => Promise<void> | undefined): LocalAnswer {
+function answered(act: () => Promise<void> | void): LocalAnswer {
   const answer = (): FinalEvent => ({ kind: 'result', result: JsonText.ofValue({}) });
   const answer$ = defer(() => {
     const done = act();
-    return done === undefined ? of(answer()) : from(done).pipe(map(answer));
+    return done instanceof Promise ? from(done).pipe(map(answer)) : of(answer());
   });
   return { answer$ };
 }

@@ -350,7 +350,9 @@ class SessionStep implements SendStep, AttemptPlan {
     return this.#forwarded?.receive?.(event) !== false;
   }
 
-  ended({ error }: AttemptEnding): void {
+  ended(ending: AttemptEnding): void {
+    const { error } = ending;
+    this.#forwarded?.ended?.(ending);
     if (!this.#isCounted) return;
     const conversation = this.conversation ?? this.ref.opened?.transport;
     // The program ends, whatever the call did.

@@ -20,7 +20,15 @@ import { HANDSHAKE } from '../../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../../helpers/suite.ts';
 import { settled } from '../../../helpers/time/simulated-time.ts';
 import { untimedScheduler } from '../../../helpers/time/turns.ts';
-import { ADA, aggregateLists, CLOCK, ListingBackends, NO_SESSIONS, PROFILE } from '../../listing-backends.ts';
+import {
+  ADA,
+  aggregateLists,
+  answered,
+  CLOCK,
+  ListingBackends,
+  NO_SESSIONS,
+  PROFILE,
+} from '../../listing-backends.ts';
 
 const test = suite('aggregate session');
 
@@ -214,6 +222,31 @@ test('a part gets the subscriptions that the previous one had', async () => {
   await call('a__x');
   const found = a.asked.map(({ method, params }) => `${method} ${params?.uri}`);
   assert.equal(found, ['resources/subscribe a:2', 'tools/call undefined']);
+});
+
+test('of a subscription and its end that are under way together, the later one counts', async () => {
+  const { a, session, ask, call } = setUp();
+  a.lists = { tools: [{ name: 'x' }], resources: [{ uri: 'a:1' }, { uri: 'a:2' }] };
+  await call('a__x');
+  await ask({ method: 'resources/list' });
+  await ask({ method: 'resources/subscribe', params: { uri: 'a:2' } });
+  const asked = [
+    ['subscribe', 'a:1'],
+    ['unsubscribe', 'a:1'],
+    ['unsubscribe', 'a:2'],
+    ['subscribe', 'a:2'],
+  ].map(([method, uri]) => {
+    const answer$ = new Subject<SourcedEvent>();
+    a.instead = answer$;
+    session.exchange({ method: `resources/${method}`, params: { uri } }).subscribe();
+    return answer$;
+  });
+  await settled();
+  for (const answer$ of asked.toReversed()) {
+    answer$.next(answered({}));
+    answer$.complete();
+  }
+  assert.equal(session.value.uris, { a: ['a:2'] });
 });
 
 test('the end of a part does not end that of the client', async () => {

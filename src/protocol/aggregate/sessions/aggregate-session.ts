@@ -45,10 +45,12 @@ import {
   type ListChange,
   SET_LEVEL,
   SUBSCRIBE,
+  UNSUBSCRIBE,
 } from '../../../domain/mcp/mcp.ts';
 import type { AllSessions, SessionRow } from '../../../domain/sessions/all-sessions.ts';
 import { type McpSession, type OwnedSession, SessionActivity } from '../../../domain/sessions/mcp-session.ts';
 import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
+import { SubscriptionRequests } from '../../../domain/sessions/subscription-requests.ts';
 import { failAfter$, ticks$ } from '../../../domain/time/clock-streams.ts';
 import type { Timing } from '../../../domain/time/task-scheduler.ts';
 import { inTasks } from '../../../domain/time/task-streams.ts';
@@ -121,6 +123,7 @@ export class AggregateSession implements OwnedSession {
   /** The caller as it was checked last: it may use the templates of the value. */
   #owner: Owner;
   readonly #parts: SessionParts;
+  readonly #requests = new SubscriptionRequests();
   /** Updates that the client may have missed. */
   readonly #missed = new Subject<Notification>();
   /** Undefined before it is kept. */
@@ -295,12 +298,10 @@ export class AggregateSession implements OwnedSession {
   #route(request: ExchangeRequest, bound: string | undefined): Observable<SourcedEvent> {
     const arrivedAtMs = this.#deps.clock.now();
     const toTemplate: ToTemplate = (template, own) => {
-      const events$ = this.#carry(template, own, own.arrivedAtMs ?? arrivedAtMs).pipe(
-        tap(({ event }) => {
-          if (event.kind === 'result') this.#change(afterAnswer(this.#value, template, own, request));
-        }),
-        map(withAggregateInstance(template)),
-      );
+      const agreed = () => this.#change(afterAnswer(this.#value, template, own, request));
+      const events$ = this.#noting(template, own, agreed, () =>
+        this.#carry(template, own, own.arrivedAtMs ?? arrivedAtMs),
+      ).pipe(map(withAggregateInstance(template)));
       return this.#value.composed === undefined && this.view === undefined
         ? events$
         : events$.pipe(mergeMap((sourced) => this.#named.answers(template, sourced)));
@@ -313,6 +314,24 @@ export class AggregateSession implements OwnedSession {
       return of(ownAnswer({ kind: 'result', result: JsonText.ofValue({}) }));
     }
     return this.#deps.route(request, { owner: this.#owner, profile: this.#value.profile }, toTemplate, bound);
+  }
+
+  /** Calls `agreed` if the answer to a request about a subscription counts. */
+  #noting(
+    template: string,
+    request: ExchangeRequest,
+    agreed: () => void,
+    carry: () => Observable<SourcedEvent>,
+  ): Observable<SourcedEvent> {
+    const { method, params: { uri } = {} } = request;
+    if (method !== SUBSCRIBE && method !== UNSUBSCRIBE) return carry();
+    return defer(() => {
+      const { isOverridden, end } = this.#requests.begin(`${template}\n${uri}`, request);
+      const note = ({ event }: SourcedEvent) => {
+        if (event.kind === 'result' && !isOverridden()) agreed();
+      };
+      return carry().pipe(tap(note), finalize(end));
+    });
   }
 
   /** A call waits for a session that is being opened until its own deadline. The session is opened in any case. */
