@@ -352,7 +352,26 @@ vaults(
     for (const needs of all.map(asGatewayError))
       assert.is(await codeOf(Promise.reject(needs)), 'CONNECTION_REQUIRED scopes');
     await connect(vault, target, 'user-1');
-    assert.equal(backend.asked?.scopes, ['read', 'write', 'send']);
+    assert.equal(new Set(backend.asked?.scopes), new Set(['read', 'write', 'send']));
+  }),
+);
+
+vaults(
+  'keeps at most 100 scopes to ask for, however many a server names',
+  withBackend(async ({ backend, target, node, store }) => {
+    const vault = node();
+    await connect(vault, target, 'user-1');
+    const tokens = vault.tokens(target, 'user-1');
+    await tokens.current();
+    const named = Array.from({ length: 64 }, (_, index) => `${index}`);
+    for (const call of ['a', 'b', 'c', 'd'])
+      await tokens.missingScopes(named.map((each) => `${call}${each}${'x'.repeat(60)}`));
+    const [row] = await store.oauth.list({ kind: 'connection' }, 1);
+    assert.ok((row?.value.length ?? 0) < 10_000, 'the row stays small');
+    await tokens.missingScopes(['write']);
+    await connect(vault, target, 'user-1');
+    const { scopes = [] } = backend.asked ?? {};
+    assert.equal([scopes.length, ...scopes.slice(0, 2)], [100, 'read', 'write'], 'the last refusal counts');
   }),
 );
 

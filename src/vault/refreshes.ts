@@ -33,6 +33,8 @@ const MAX_TRIES = 2;
 const MAX_KNOWN = 10_000;
 /** The most characters of a token that counts as one: an authorization server may name tokens of 60 kB. */
 const USUAL_TOKEN = 4_096;
+/** The most scopes that are kept for the next connecting: a server may name others at each call. */
+const MAX_WANTED = 100;
 /** Times that others may change a row between its reading and its change. */
 const MAX_CHANGES = 20;
 /** The longest use of a token in memory while the database does not answer, in ms. */
@@ -136,7 +138,8 @@ export class Refreshes {
     for (let changes = 0; changes < MAX_CHANGES; changes += 1) {
       const read = await connections.find(key);
       if (read === undefined) return;
-      const wanted = [...new Set([...read.value.scopes, ...(read.value.wanted ?? []), ...scopes])];
+      const { scopes: granted, wanted: before = [] } = read.value;
+      const wanted = [...new Set([...scopes, ...granted, ...before])].slice(0, MAX_WANTED);
       if ((await connections.replace(read, { ...read.value, wanted })) !== undefined) return;
     }
   }
