@@ -301,6 +301,53 @@ vaults('metadata whose issuer is no text names no authorization server', async (
   }
 });
 
+vaults(
+  'the tokens of an earlier authorization server are not sent to the one that was confirmed',
+  async () => {
+    const asked: string[] = [];
+    const second = await startRawServer((request, response) => {
+      const { origin } = new URL(second.url);
+      request.resume();
+      asked.push(request.url ?? '');
+      response.writeHead(200, { 'Content-Type': 'application/json' });
+      response.end(
+        JSON.stringify({
+          issuer: origin,
+          authorization_endpoint: `${origin}/authorize`,
+          token_endpoint: `${origin}/token`,
+          revocation_endpoint: `${origin}/revoke`,
+          code_challenge_methods_supported: ['S256'],
+        }),
+      );
+    });
+    let issuer = '';
+    const documents = await startDocuments(() => issuer);
+    const endpoint = `${documents.url}/mcp`;
+    const first = await startOAuthBackend({ resource: endpoint });
+    issuer = first.issuer;
+    const target: AccountTarget = { template: 'mail', id: 'm', endpoint, auth: { who: 'user' } };
+    const store = new MemoryStore();
+    const vault = new Vault({
+      ...{ clock: systemClock, changes$: new Subject(), store: store.oauth },
+      ...{ isDenied: addressesIn([]), address: { issuer: BASE, isPublic: false } },
+    });
+    try {
+      await connect(vault, target, 'user-1');
+      const [connection] = await vault.list();
+      issuer = new URL(second.url).origin;
+      await vault.confirm(target);
+      assert.ok(await vault.disconnect(connection?.id ?? ''));
+      await vault.confirm(target); // a revocation would have arrived before
+      assert.equal(
+        asked.filter((path) => !path.startsWith('/.well-known/')),
+        [],
+      );
+    } finally {
+      await Promise.all([first.close(), second.close(), documents.close()]);
+    }
+  },
+);
+
 vaults('another authorization server is not used before an admin confirms it', async () => {
   const [first, second] = [await startOAuthBackend(), await startOAuthBackend()];
   const store = new MemoryStore();

@@ -227,10 +227,10 @@ export class Vault {
   }
 
   async #askToRevoke(value: StoredAccountConnection): Promise<void> {
-    const { endpoint, refreshToken, accessToken } = value;
-    const backend = await this.#backends.stored({ endpoint });
-    const { server } = backend ?? {};
-    if (backend === undefined || server?.revocation_endpoint === undefined) return;
+    const { endpoint, issuer, refreshToken, accessToken } = value;
+    const { server } = (await this.#backends.stored({ endpoint })) ?? {};
+    // Another server may have been confirmed since: it must not get the tokens of this one.
+    if (server?.issuer !== issuer || server.revocation_endpoint === undefined) return;
     const target: AccountTarget = { template: '', id: '', endpoint, auth: { who: 'shared' } };
     const own = this.#clients.holding(target, value) ?? { id: value.clientId };
     const [client, auth] = await this.#clients.authOf(own, server);
