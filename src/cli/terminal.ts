@@ -28,6 +28,8 @@ export interface Terminal {
   /** Characters per line where a person reads `print`; undefined when a program or a file does. */
   readonly columns: number | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Where the key in `env.STAGEDOOR_API_KEY` comes from, for messages. Default: the variable. */
+  readonly keySource?: string | undefined;
   /** The folder at which relative paths of the command line start. */
   readonly folder: string;
   readonly canAsk: boolean;

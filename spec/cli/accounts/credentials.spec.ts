@@ -141,7 +141,7 @@ test('names the login command, or the rejected variable, when the gateway refuse
   assert.is(refused(url), `not logged in at ${url}${login}`);
   assert.is(refused('http://b'), `not logged in at http://b${advice('<name> --url http://b')}`);
   const key = refused(url, { STAGEDOOR_API_KEY: 'planted' });
-  assert.is(key, `${url} rejects STAGEDOOR_API_KEY: The key has expired`);
+  assert.is(key, `${url} rejects the API key in STAGEDOOR_API_KEY: The key has expired`);
   const before = '2020-01-01T00:00:00.000Z';
   loggedIn({ ...token, expires_at: before });
   assert.equal(requestCredentials(url, env).headers, {});

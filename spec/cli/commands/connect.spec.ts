@@ -73,6 +73,36 @@ test('writes the key into the snippet when it is given', async () => {
   assert.is(piped.err, '');
 });
 
+test('a key that is refused is named by the place it comes from', async () => {
+  const wrong = 'sd_0123456789abcdef_wrong';
+  const env = { XDG_CONFIG_HOME: folder(), STAGEDOOR_API_KEY: '', LAB_KEY: wrong };
+  mkdirSync(folder('stagedoor'), { recursive: true });
+  const lab = { url: gateway.url, key_variable: 'LAB_KEY' };
+  const path = folder('stagedoor', 'environments.json');
+  const named = { lab, home: { url: gateway.url, key: wrong } };
+  writeFileSync(path, JSON.stringify(named), { mode: 0o600 });
+  for (const [line, where] of [
+    [`connect weather --key ${wrong}`, '--key'],
+    ['connect weather --env lab', 'LAB_KEY'],
+    ['connect weather --env home', path],
+    ['connect weather', ''],
+  ] as const) {
+    const own = where === '' ? { ...env, STAGEDOOR_API_KEY: wrong } : env;
+    const { code, err } = await gateway.runAt({ env: own }, line);
+    assert.is(code, 1, line);
+    const source = where || 'STAGEDOOR_API_KEY';
+    assert.match(err, `did not prove that it knows the API key 0123456789abcdef in ${source}, which`, line);
+    assert.is(err.includes('STAGEDOOR_API_KEY'), where === '', line);
+    assert.is(err.includes('(then unset or replace it)'), where === '', line);
+  }
+  const unset = await gateway.runAt({ env: { ...env, LAB_KEY: '' } }, 'connect weather --env lab');
+  assert.match(unset.err, /^stagedoor: not logged in at .*, or set LAB_KEY$/);
+  const used = await connect(`weather --llm curl --verify --key ${wrong}`);
+  rmSync(path);
+  assert.match(used.err, 'curl (http) does not work: ');
+  assert.match(used.err, 'knows the API key 0123456789abcdef in --key, which was not sent');
+});
+
 test('names the bridge, or the registered command if a client can start it in the same way', async () => {
   const entry = async (words: string) => {
     const { out, err } = await connect(`${words} --llm claude-code --output`, folder('entry.json'));
@@ -169,7 +199,7 @@ test('writes a file that only its owner can read, and replaces no existing file'
 
 test('reads gateway and variable of a named environment', async () => {
   const key = await gateway.newKey('tools:call');
-  mkdirSync(folder('stagedoor'));
+  mkdirSync(folder('stagedoor'), { recursive: true });
   const environments = { lab: { url: gateway.url, key_variable: 'LAB_KEY' } };
   writeFileSync(folder('stagedoor', 'environments.json'), JSON.stringify(environments));
   const env = { XDG_CONFIG_HOME: folder(), STAGEDOOR_URL: '', LAB_KEY: key };
@@ -214,7 +244,7 @@ test('a verification fails when the pages of tools take too long in all', async 
   const page = `{ jsonrpc: '2.0', id, result: { tools: [], nextCursor: String(id) } }`;
   const program = scripted(`setTimeout(() => say(${page}), 20);`);
   const base = { template: 'slow', url: gateway.url, key: undefined, transport: 'stdio' } as const;
-  const verified = verify({ ...base, ...program, program: 'command' }, process.env, 200);
+  const verified = verify({ ...base, ...program, program: 'command' }, { env: process.env }, 200);
   await rejects(verified, CommandFailure, /^its list of tools was not complete within 0.2 s$/);
 });
 

@@ -30,7 +30,7 @@ const gateway = gatewayFor(test, { withAccounts: true }, ({ server }) =>
 );
 const serve = serverFor(test);
 const UNPROVEN =
-  /^stagedoor: http:\/\/127\.0\.0\.\d:\d+ did not prove that it knows (STAGEDOOR_API_KEY|the login of admin), which was not sent: .*--trust$/m;
+  /^stagedoor: http:\/\/127\.0\.0\.\d:\d+ did not prove that it knows (the API key (\w+ )?in STAGEDOOR_API_KEY|the login of admin), which was not sent: .*--trust$/m;
 
 const run = (line: string, env: Record<string, string>, stdin?: string) =>
   runAtTerminal(line.split(' '), {
@@ -198,7 +198,7 @@ test('gets no key from the bridge', async () => {
       ...ask,
       signal: AbortSignal.timeout(5_000),
     });
-  await rejects(send(between.url), Error, /did not prove that it knows STAGEDOOR_API_KEY/);
+  await rejects(send(between.url), Error, /did not prove that it knows the API key \w+ in STAGEDOOR_API_KEY/);
   assert.equal(between.secrets, []);
   assert.not.equal((await send(gateway.url)).status, 401);
   between.close();

@@ -168,7 +168,7 @@ for (const [what, template, apiKey, reason] of [
     'an invalid API key',
     'near',
     'sd_no_no',
-    /did not prove that it knows STAGEDOOR_API_KEY, .* not valid there/,
+    /did not prove that it knows the API key (\w+ )?in STAGEDOOR_API_KEY, .* not valid there/,
   ],
   [
     'no API key',

@@ -27,20 +27,26 @@ export interface RequestCredentials {
 }
 
 /** The key in STAGEDOOR_API_KEY, else the token that `gateway login` got from exactly this URL. */
-export function requestCredentials(url: string, env: Terminal['env']): RequestCredentials {
+export function requestCredentials(
+  url: string,
+  env: Terminal['env'],
+  source: Terminal['keySource'] = 'STAGEDOOR_API_KEY',
+): RequestCredentials {
   const { STAGEDOOR_API_KEY: key } = env;
   const path = credentialsPath(env);
   const needsProof = url.startsWith('http:') && !isTrusted(path, url);
   if (key) {
     if (/[^\x20-\x7e]/.test(key))
-      throw new UsageError('STAGEDOOR_API_KEY contains characters that are not allowed in a header');
+      throw new UsageError(`${source} contains characters that are not allowed in a header`);
     const id = /^sd_([^_]+)_/.exec(key)?.[1];
-    const name = id === undefined ? 'STAGEDOOR_API_KEY' : `the API key ${id} in STAGEDOOR_API_KEY`;
+    const name = `the API key ${id === undefined ? '' : `${id} `}in ${source}`;
+    const remedy = source === 'STAGEDOOR_API_KEY' ? 'unset or replace it' : 'replace it';
     return {
       name,
       headers: { 'X-API-Key': key },
       ...(needsProof && {
-        prove: (timeoutMs?: number) => requireProof(url, provableKey(key), 'STAGEDOOR_API_KEY', timeoutMs),
+        prove: (timeoutMs?: number) =>
+          requireProof(url, { provable: provableKey(key), name, remedy }, timeoutMs),
       }),
       refused: (detail) => `${url} rejects ${name}: ${detail}`,
     };
@@ -50,7 +56,9 @@ export function requestCredentials(url: string, env: Terminal['env']): RequestCr
   const hasExpired = stored !== undefined && !canRenew && isExpired(stored, Date.now());
   const isUsable = stored !== undefined && !hasExpired;
   const name = isUsable ? `the login of ${stored?.username}` : 'no credentials';
-  const prove = async (timeoutMs?: number) => requireProof(url, provableToken(stored), name, timeoutMs);
+  const remedy = `log in again with "${commandAt('gateway login <name>', url)}"`;
+  const prove = async (timeoutMs?: number) =>
+    requireProof(url, { provable: provableToken(stored), name, remedy }, timeoutMs);
   return {
     name,
     get headers(): Readonly<Record<string, string>> {
@@ -71,7 +79,7 @@ export function requestCredentials(url: string, env: Terminal['env']): RequestCr
           ? `the login of ${username} at ${url} has ended`
           : `not logged in at ${url}`;
       const login = commandAt(canRenew ? 'gateway login --sso' : `gateway login ${username}`, url);
-      return `${lack}; run "${login}", or set STAGEDOOR_API_KEY`;
+      return `${lack}; run "${login}", or ${/^\w+$/.test(source) ? 'set' : 'name a key in'} ${source}`;
     },
   };
 }
@@ -81,13 +89,13 @@ export function requestCredentials(url: string, env: Terminal['env']): RequestCr
 
 /**
  * The variables of a command for the environment of this name: its URL and key replace those that are set.
- * `keyVariable`: the variable that the file names for the key. Throws UsageError when there is no such
- * environment, or the file cannot be read.
+ * `keyVariable`: the variable that the file names for the key; `keySource`: see `Terminal`. Throws UsageError when
+ * there is no such environment, or the file cannot be read.
  */
 export function namedEnvironment(
   name: string | undefined,
   env: Terminal['env'],
-): { readonly env: Terminal['env']; readonly keyVariable?: string | undefined } {
+): Pick<Terminal, 'env' | 'keySource'> & { readonly keyVariable?: string | undefined } {
   if (name === undefined) return { env };
   const path = join(dirname(credentialsPath(env)), 'environments.json');
   const all = read(path);
@@ -101,7 +109,8 @@ export function namedEnvironment(
   const keyVariable = typeof written === 'string' ? written : undefined;
   const value = keyVariable === undefined ? key : env[keyVariable];
   const known = typeof value === 'string' && value !== '' ? value : undefined;
-  return { env: { ...env, STAGEDOOR_URL: url, STAGEDOOR_API_KEY: known }, keyVariable };
+  const keySource = keyVariable ?? path;
+  return { env: { ...env, STAGEDOOR_URL: url, STAGEDOOR_API_KEY: known }, keyVariable, keySource };
 }
 
 function read(path: string): Readonly<Record<string, unknown>> {

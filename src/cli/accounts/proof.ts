@@ -5,7 +5,6 @@ import { parseKey } from '../../auth/accounts/api-keys.ts';
 import type { TokenProof } from '../../auth/secrets/gateway-proof.ts';
 import { isProof, proofOf } from '../../auth/secrets/proof.ts';
 import { jsonIn } from '../../domain/json/json.ts';
-import { commandAt } from '../background/daemon-files.ts';
 import { CommandFailure } from '../failures.ts';
 import { fields } from '../remote/answers.ts';
 import { secured, speaksHttps } from '../remote/certificate-fault.ts';
@@ -20,6 +19,13 @@ const { request } = process.getBuiltinModule('node:http');
 export function provableKey(key: string): TokenProof | undefined {
   const parts = parseKey(key);
   return parts && { keyId: parts.id, secret: hash('sha256', parts.secret) };
+}
+
+interface ProvableCredential {
+  readonly provable: TokenProof | undefined;
+  /** The name of the credential, and what to do when it is not valid, in the message. */
+  readonly name: string;
+  readonly remedy: string;
 }
 
 /** The gateway cannot answer now: no credentials were sent, or they could not be renewed. */
@@ -37,19 +43,17 @@ const PROOF_BYTES = 65_536;
 
 /**
  * Resolves when the gateway at this http URL has proved that it knows the secret. Throws CommandFailure when it
- * has not, ProofUnavailable when it may later, and the error of the connection. `what`: the name of the credential
- * in the message.
+ * has not, ProofUnavailable when it may later, and the error of the connection.
  */
 export async function requireProof(
   url: string,
-  provable: TokenProof | undefined,
-  what: string,
+  { provable, name, remedy }: ProvableCredential,
   timeoutMs = PROOF_MS,
 ): Promise<void> {
-  const failure = `${url} did not prove that it knows ${what}, which was not sent`;
+  const failure = `${url} did not prove that it knows ${name}, which was not sent`;
   const hint =
-    `another program may listen there, a proxy or a mapped port may be in between, or ${what} is not valid there` +
-    ` (then ${what.startsWith('STAGEDOOR_') ? 'unset it' : `log in again with "${commandAt('gateway login <name>', url)}"`}); if you trust this address, repeat with --trust`;
+    `another program may listen there, a proxy or a mapped port may be in between, or ${name} is not valid there` +
+    ` (then ${remedy}); if you trust this address, repeat with --trust`;
   if (provable === undefined) throw new CommandFailure(`${failure}: ${hint}`);
   const nonce = randomBytes(24).toString('base64url');
   const { status, body, address, port } = await post(

@@ -35,7 +35,10 @@ export async function renewedToken({ path, url, needsProof, timeoutMs }: Renewal
   if (present?.refresh_token === undefined) throw new CommandFailure(`not logged in at ${url}`);
   if (!isExpired(present, Date.now() + RENEWED_MS)) return present;
   const { username, refresh_token: token } = present;
-  if (needsProof) await requireProof(url, provableToken(present), `the login of ${username}`, timeoutMs);
+  const login = commandAt('gateway login --sso', url);
+  const name = `the login of ${username}`;
+  const remedy = `log in again with "${login}"`;
+  if (needsProof) await requireProof(url, { provable: provableToken(present), name, remedy }, timeoutMs);
   const form = { grant_type: 'refresh_token', client_id: COMMAND_LINE.id, refresh_token: token };
   let answer: unknown;
   try {
@@ -45,8 +48,7 @@ export async function renewedToken({ path, url, needsProof, timeoutMs }: Renewal
     const hasEnded = error instanceof GatewayRefusal && error.code === 'invalid_grant';
     if (!hasEnded && !isExpired(present, Date.now())) return present;
     if (!hasEnded) throw new ProofUnavailable(error.message, { cause: error });
-    const login = commandAt('gateway login --sso', url);
-    throw new CommandFailure(`the login of ${username} at ${url} has ended; run "${login}"`, {
+    throw new CommandFailure(`${name} at ${url} has ended; run "${login}"`, {
       cause: error,
     });
   }

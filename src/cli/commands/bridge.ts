@@ -24,14 +24,14 @@ export const bridge: Command = {
   run: async (input, terminal) => {
     // The gateway need not run yet: a bridge waits for it.
     input.refuseBoth('env', 'url');
-    const { env } = namedEnvironment(input.text('env'), terminal.env);
+    const { env, keySource } = namedEnvironment(input.text('env'), terminal.env);
     const url =
       namedUrl(input.text('url'), env) ??
       (await answeringUrl(terminal)) ??
       usualUrls(terminal)[0] ??
       DEFAULT_URLS[0];
     if (input.has('trust')) trustUrl(credentialsPath(env), url);
-    return runBridge(input.positionals[0], url, { env, complain: terminal.complain });
+    return runBridge(input.positionals[0], url, { env, keySource, complain: terminal.complain });
   },
 };
 
@@ -42,7 +42,7 @@ const WRITTEN_MS = 1_000;
 async function runBridge(
   template: string | undefined,
   url: string,
-  { env, complain }: Pick<Terminal, 'env' | 'complain'>,
+  { env, keySource, complain }: Pick<Terminal, 'env' | 'keySource' | 'complain'>,
 ): Promise<number> {
   const [{ LineDecoder }, { Bridge }, { GatewayLink }] = await Promise.all([
     import('../../transports/stdio/line-decoder.ts'),
@@ -52,7 +52,7 @@ async function runBridge(
   const log = (text: string) =>
     complain(`stagedoor bridge${template === undefined ? '' : ` ${template}`}: ${text}`);
   const endpoint = `${url}/mcp${template === undefined ? '' : `/${encodeURIComponent(template)}`}`;
-  const link = new GatewayLink(endpoint, () => requestCredentials(url, env), log);
+  const link = new GatewayLink(endpoint, () => requestCredentials(url, env, keySource), log);
   const write = async (line: string) => {
     if (process.stdout.write(`${line}\n`) || process.stdout.destroyed) return;
     await Promise.allSettled([once(process.stdout, 'drain')]); // when the client is gone, the bridge ends

@@ -71,7 +71,7 @@ export const connect: Command = {
       return 0;
     }
     const notes: string[] = [];
-    const { targets, transport, env } = await targetsFor(input, terminal, notes);
+    const { targets, transport, ...key } = await targetsFor(input, terminal, notes);
     const planned = integrationsOf(kinds, targets, transport);
     // The notes are about programs that clients start.
     if (planned.some(({ target }) => target.transport === 'stdio'))
@@ -85,7 +85,7 @@ export const connect: Command = {
     const write = resultWriter(terminal, output);
     const person = await personOf(input, terminal, planned);
     const integrations = input.has('verify')
-      ? await verifyAll(planned, { ...terminal, env }, person)
+      ? await verifyAll(planned, { ...terminal, ...key }, person)
       : planned;
     if (isWritten) return report(integrations, input, terminal);
     write(textOf(integrations, input, terminal, output !== undefined));
@@ -194,10 +194,13 @@ async function targetsFor(input: CommandInput, terminal: Terminal, notes: string
   if (name !== undefined && input.has('url')) {
     throw new UsageError('--url cannot be combined with --env NAME: both name a gateway');
   }
-  const { env, keyVariable: variable = 'STAGEDOOR_API_KEY' } = namedEnvironment(name, terminal.env);
+  const named = namedEnvironment(name, terminal.env);
+  const { env, keyVariable: variable = 'STAGEDOOR_API_KEY' } = named;
   const value = await apiKeyOption(input, terminal);
-  const envWithKey = value === undefined ? env : { ...env, STAGEDOOR_API_KEY: value };
-  const gateway = await requireGateway(input, { ...terminal, env: env.STAGEDOOR_API_KEY ? env : envWithKey });
+  const given = { env: { ...env, STAGEDOOR_API_KEY: value }, keySource: '--key' };
+  const { env: envWithKey, keySource } = value === undefined ? named : given;
+  const finder = env.STAGEDOOR_API_KEY ? named : { env: envWithKey, keySource };
+  const gateway = await requireGateway(input, { ...terminal, ...finder });
   const key = { variable, ...definedFields({ value }) };
   const isTrusted = input.has('trust');
   const note = (text: string) => void notes.push(text);
@@ -206,7 +209,7 @@ async function targetsFor(input: CommandInput, terminal: Terminal, notes: string
   // A key or variables that were named belong into the snippet.
   const isNamed = value !== undefined || words.length > 0;
   const targets = isNamed ? { ...found, signIn: undefined } : found;
-  return { targets, transport, env: envWithKey };
+  return { targets, transport, env: envWithKey, keySource };
 }
 
 const VARIABLE = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/s;
@@ -292,7 +295,7 @@ function recordOf({ kind, target, outcome }: Integration): object {
 
 async function verifyAll(
   integrations: readonly Integration[],
-  { busy, env }: Pick<Terminal, 'busy' | 'env'>,
+  terminal: Pick<Terminal, 'busy' | 'env' | 'keySource'>,
   person: Person | undefined,
 ): Promise<readonly Integration[]> {
   const { verify, verifyApi } = await import('../connect/verify.ts');
@@ -303,9 +306,9 @@ async function verifyAll(
   for (const each of integrations) {
     if (outcomes.has(wayOf(each))) continue;
     const { target, kind } = each;
-    const begun = busy(`verifying ${kind.name}`, () => {
-      if (kind.usesApi) return verifyApi(target, env);
-      return isSignIn(target) ? verifySignIn(target, person) : verify(target, env);
+    const begun = terminal.busy(`verifying ${kind.name}`, () => {
+      if (kind.usesApi) return verifyApi(target, terminal);
+      return isSignIn(target) ? verifySignIn(target, person) : verify(target, terminal);
     });
     const outcome = await begun.catch((error: unknown) => {
       if (error instanceof CommandFailure) return error;

@@ -39,18 +39,21 @@ const CLIENT = { name: 'stagedoor-connect', version: VERSION };
 /** The profile that most clients send: the era with sessions, and no capabilities. */
 const PROFILE = { protocolVersion: LEGACY_VERSIONS[0], capabilities: {}, clientInfo: CLIENT };
 
+type KeyHolder = Pick<Terminal, 'env' | 'keySource'>;
+
 /**
  * Verifies a snippet. Throws CommandFailure with the reason when it does not work. `env` has the key as
  * STAGEDOOR_API_KEY, or there is a login.
  */
 export async function verify(
   target: ConnectTarget,
-  env: Terminal['env'],
+  terminal: KeyHolder,
   listMs = LIST_MS,
 ): Promise<Verification> {
   // The API says more about a refused key than the endpoint does; it has no list of all templates.
-  if (target.transport === 'http' && target.endpoint !== `${target.url}/mcp`) await verifyApi(target, env);
-  return listedBy(definitionOf(target, env), listMs);
+  if (target.transport === 'http' && target.endpoint !== `${target.url}/mcp`)
+    await verifyApi(target, terminal);
+  return listedBy(definitionOf(target, terminal), listMs);
 }
 
 /** Connects as this definition says, and lists the tools. Throws CommandFailure. */
@@ -95,9 +98,9 @@ export async function listedBy(definition: InstanceDefinition, listMs = LIST_MS)
 }
 
 /** Verifies a client of the HTTP API: lists the tools with one request. */
-export async function verifyApi(target: ConnectTarget, env: Terminal['env']): Promise<Verification> {
+export async function verifyApi(target: ConnectTarget, terminal: KeyHolder): Promise<Verification> {
   const beganAtMs = performance.now();
-  const { headers, prove } = credentialsOf(target, env);
+  const { headers, prove } = credentialsOf(target, terminal);
   const credentials = { headers, ...(prove && { prove }), name: 'its key', refused: (why: string) => why };
   const gateway = new Remote(target.url, credentials, (_, work) => work(() => {}));
   const path = `/mcp/${target.template}/tools/list`;
@@ -119,18 +122,18 @@ function commonOf(template: string) {
   return { ...ids, weight: 1, metadata: {}, source: 'api', createdAt: '', updatedAt: '' } as const;
 }
 
-function definitionOf(target: ConnectTarget, env: Terminal['env']): InstanceDefinition {
-  if (target.transport === 'http') return endpointDefinition(target, credentialsOf(target, env).headers);
+function definitionOf(target: ConnectTarget, terminal: KeyHolder): InstanceDefinition {
+  if (target.transport === 'http') return endpointDefinition(target, credentialsOf(target, terminal).headers);
   const common = commonOf(target.template);
   const { transport, command, args, env: own } = target;
   // A client passes on its whole environment.
-  const variables = definedFields({ ...env, ...own }) as Readonly<Record<string, string>>;
+  const variables = definedFields({ ...terminal.env, ...own }) as Readonly<Record<string, string>>;
   return { ...common, transport, command, args, env: variables, headers: {} };
 }
 
 function credentialsOf(
   { key, url }: Pick<ConnectTarget, 'key' | 'url'>,
-  env: Terminal['env'],
+  { env, keySource }: KeyHolder,
 ): Pick<RequestCredentials, 'headers' | 'prove'> {
-  return key === undefined ? { headers: {} } : requestCredentials(url, env);
+  return key === undefined ? { headers: {} } : requestCredentials(url, env, keySource);
 }

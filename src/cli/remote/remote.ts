@@ -23,7 +23,7 @@ import { outcomeText, unreachable } from './unreachable.ts';
  */
 export async function findGateway(
   written: string | undefined,
-  terminal: Pick<Terminal, 'env' | 'folder' | 'busy' | 'note'>,
+  terminal: Pick<Terminal, 'env' | 'keySource' | 'folder' | 'busy' | 'note'>,
   isTrusted = false,
 ): Promise<Remote | undefined> {
   const url = namedUrl(written, terminal.env) ?? (await answeringUrl(terminal));
@@ -33,7 +33,8 @@ export async function findGateway(
     terminal.note(
       `${url} now gets keys and tokens without a proof; "${ownCommand('gateway logout')} --url ${url}" ends that`,
     );
-  return new Remote(url, requestCredentials(url, terminal.env), terminal.busy, terminal.note);
+  const credentials = requestCredentials(url, terminal.env, terminal.keySource);
+  return new Remote(url, credentials, terminal.busy, terminal.note);
 }
 
 /** The address of a gateway from `--url`, else STAGEDOOR_URL. */
