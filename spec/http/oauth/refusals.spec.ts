@@ -232,7 +232,7 @@ test('forms of another origin, of another sign-in and of a page that was answere
   assert.is(foreign.status === 403 || foreign.status === 400, true, String(foreign.status));
   const forged = await browser.open(
     `${consent.url}/consent`,
-    new URLSearchParams({ decision: 'allow', form_token: 'x', user: 'y' }),
+    new URLSearchParams({ decision: 'allow', form_token: 'x' }),
   );
   assert.match(forged.text, />Allow<\/button>/);
   assert.is(await grants(), 0);
@@ -255,7 +255,7 @@ test('of two clicks on a button the first one counts, and the second goes on wit
   ] as const) {
     const { browser, page } = await begin(app.url, client);
     const consent = await browser.signIn(page);
-    const fields = [...consent.text.matchAll(/name="(form_token|user)" value="([^"]*)"/g)].map(
+    const fields = [...consent.text.matchAll(/name="(form_token)" value="([^"]*)"/g)].map(
       ([, name = '', value = '']): [string, string] => [name, value],
     );
     const { pathname } = new URL(consent.url);

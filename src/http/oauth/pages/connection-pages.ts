@@ -14,9 +14,9 @@ import { type ConnectGoal, type ConnectLinks, mayConnect } from '../../../vault/
 import type { AccountTarget } from '../../../vault/oauth-backends.ts';
 import { OAuthRefusal } from '../../../vault/oauth-requests.ts';
 import type { Vault } from '../../../vault/vault.ts';
-import { formOf, type OAuthExchange, redirect, sendJson, sendPage } from '../oauth-exchange.ts';
+import { type OAuthExchange, redirect, sendJson, sendPage } from '../oauth-exchange.ts';
 import type { LoginContext, LoginForm } from '../sign-ins/login-form.ts';
-import type { SignedIn, SignIns } from '../sign-ins/sign-ins.ts';
+import { ownFormOf, type SignedIn, type SignIns } from '../sign-ins/sign-ins.ts';
 import { connectedPage, connectPage, listPage, othersPage } from './connection-html.ts';
 import { faultPage, type Page, tooManyPage } from './page.ts';
 
@@ -110,7 +110,7 @@ export class ConnectionPages {
     const signedIn = await this.#signedIn(exchange);
     if (signedIn === undefined) return (await this.#options.login()).show(exchange, context);
     if (request.method !== 'POST') return sendPage(response, await this.#list(signedIn));
-    const form = await this.#formOf(exchange, signedIn);
+    const form = await ownFormOf(request, signedIn);
     if (form === undefined) return redirect(response, CONNECTIONS);
     if (step === 'sign-out') return this.#signOut(exchange, CONNECTIONS);
     const id = form.get('connection') ?? '';
@@ -143,7 +143,7 @@ export class ConnectionPages {
     const signedIn = await this.#signedIn(exchange);
     if (signedIn === undefined) return (await this.#options.login()).show(exchange, context);
     const { user, formToken } = signedIn;
-    const form = isPost ? await this.#formOf(exchange, signedIn) : undefined;
+    const form = isPost ? await ownFormOf(request, signedIn) : undefined;
     if (isPost && form === undefined) return redirect(response, action);
     if (isPost && step === 'sign-out') return this.#signOut(exchange, action);
     if (!mayConnect(user, goal, this.#options.auth.roles))
@@ -237,12 +237,6 @@ export class ConnectionPages {
 
   async #signOut({ request, response }: OAuthExchange, action: string): Promise<void> {
     redirect(response, action, await this.#options.signIns.end(request.headers.cookie));
-  }
-
-  /** Undefined for a form of another sign-in, and for one that is none of ours. */
-  async #formOf({ request }: OAuthExchange, { formToken }: SignedIn): Promise<URLSearchParams | undefined> {
-    const form = new URLSearchParams((await formOf(request)) ?? '');
-    return form.get('form_token') === formToken ? form : undefined;
   }
 
   #record(

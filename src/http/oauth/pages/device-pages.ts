@@ -13,7 +13,7 @@ import { DEVICE_PATH } from '../metadata.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
 import { readPayload } from '../payload.ts';
 import type { LoginForm } from '../sign-ins/login-form.ts';
-import type { SignedIn, SignIns } from '../sign-ins/sign-ins.ts';
+import { ownFormOf, type SignedIn, type SignIns } from '../sign-ins/sign-ins.ts';
 import {
   allowedTo,
   askedFor,
@@ -99,10 +99,8 @@ export class DevicePages {
     if (!isPost && step === 'provider' && (await login.toProvider(exchange, context, choice))) return;
     if (signedIn === undefined) return isPost ? redirect(response, action) : login.show(exchange, context);
     if (!isPost) return this.#ask(exchange, code, signedIn);
-    const form = new URLSearchParams((await formOf(request)) ?? '');
-    // The page was for another sign-in, or none of ours.
-    if (form.get('form_token') !== signedIn.formToken || form.get('user') !== signedIn.user.id)
-      return redirect(response, action);
+    const form = await ownFormOf(request, signedIn);
+    if (form === undefined) return redirect(response, action);
     if (step === 'sign-out') return redirect(response, action, await signIns.end(request.headers.cookie));
     return this.#answer(exchange, code, signedIn, form.get('decision') === 'allow');
   }
@@ -134,7 +132,6 @@ export class DevicePages {
       consentPage({
         action: `${DEVICE_PATH}/${code}`,
         formToken,
-        userId: user.id,
         username: user.username,
         clientName: COMMAND_LINE.name,
         origin: originOf(COMMAND_LINE),

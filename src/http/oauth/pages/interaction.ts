@@ -22,11 +22,11 @@ import { oauthKey } from '../../../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
 import { type ClientRecord, COMMAND_LINE, isLoopbackRedirect } from '../clients/client-record.ts';
 import type { Clients } from '../clients/clients.ts';
-import { formOf, type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
+import { type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
 import type { LoginContext, LoginForm } from '../sign-ins/login-form.ts';
 import type { Purpose } from '../sign-ins/provider-sign-ins.ts';
 import type { SignInTrail } from '../sign-ins/sign-in-trail.ts';
-import type { SignedIn, SignIns } from '../sign-ins/sign-ins.ts';
+import { ownFormOf, type SignedIn, type SignIns } from '../sign-ins/sign-ins.ts';
 import { errorPage, mayRedirect } from './error-answers.ts';
 import { consentPage, foreignFormPage, powerlessPage } from './page.ts';
 
@@ -105,14 +105,8 @@ export class Interactions {
     const context = loginContextOf(actionOf(uid), client, { kind: 'interaction', uid });
     if (isPost && step === 'login') return login.take(exchange, context);
     if (isPost && (step === 'consent' || step === 'sign-out')) {
-      const form = new URLSearchParams((await formOf(request)) ?? '');
-      // The page was for another sign-in, or none of ours.
-      if (
-        signedIn === undefined ||
-        form.get('form_token') !== signedIn.formToken ||
-        form.get('user') !== signedIn.user.id
-      )
-        return redirect(response, actionOf(uid));
+      const form = signedIn && (await ownFormOf(request, signedIn));
+      if (form === undefined || signedIn === undefined) return redirect(response, actionOf(uid));
       if (step === 'sign-out')
         return redirect(response, actionOf(uid), await this.#options.signIns.end(request.headers.cookie));
       return this.#answer(exchange, {
@@ -175,7 +169,6 @@ export class Interactions {
     return consentPage({
       action: actionOf(uid),
       formToken,
-      userId: user.id,
       username: user.username,
       clientName: client.name,
       origin: originOf(client),

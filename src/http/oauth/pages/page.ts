@@ -181,7 +181,6 @@ ${takesPasswords ? html`${form}${choices}` : html`${choices}${otherWays()}`}`,
 interface ConsentContent {
   readonly action: string;
   readonly formToken: string;
-  readonly userId: string;
   readonly username: string;
   readonly clientName: string;
   /** The host or the admin that vouches for the name. */
@@ -204,8 +203,8 @@ interface ConsentContent {
 }
 
 export function consentPage(view: ConsentContent): Page {
-  const { action, formToken, userId, username, clientName, scopes, dropped, code, formTarget } = view;
-  const hidden = html`<input type="hidden" name="form_token" value="${formToken}"><input type="hidden" name="user" value="${userId}">`;
+  const { action, formToken, username, clientName, scopes, dropped, code, formTarget } = view;
+  const hidden = html`<input type="hidden" name="form_token" value="${formToken}">`;
   return page(
     200,
     `Allow ${clientName}?`,

@@ -2,6 +2,7 @@
 // cookie.
 
 import { createHmac, randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import Type from 'typebox';
 import { isFirstAdmin } from '../../../auth/accounts/accounts.ts';
 import type { Auth } from '../../../auth/auth.ts';
@@ -10,6 +11,7 @@ import type { Clock } from '../../../domain/time/clock.ts';
 import { oauthKey, rowReader } from '../../../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
 import type { AccountStore } from '../../../persistence/store.ts';
+import { formOf } from '../oauth-exchange.ts';
 
 export interface SignedIn {
   readonly user: User;
@@ -186,6 +188,15 @@ export class SignIns {
     const [id, other] = values;
     return id !== undefined && other === undefined && SIGN_IN_ID.test(id) ? id : undefined;
   }
+}
+
+/** The form that a page of this sign-in sent. Undefined for a page of another sign-in, and for a form that is not the gateway's. */
+export async function ownFormOf(
+  request: IncomingMessage,
+  { formToken }: SignedIn,
+): Promise<URLSearchParams | undefined> {
+  const form = new URLSearchParams((await formOf(request)) ?? '');
+  return form.get('form_token') === formToken ? form : undefined;
 }
 
 function formTokenOf(id: string): string {
