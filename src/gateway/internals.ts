@@ -12,7 +12,7 @@ import type { Requests } from './requests.ts';
 export interface GatewayInternals {
   /** Counts the bytes of requests of callers, and of other messages that wait for backends, by caller. */
   readonly requestBytes: GatewayDeps['requestBytes'];
-  readonly clock: GatewayDeps['plainClock'];
+  readonly clock: GatewayDeps['clock'];
   /** Runs the tasks of requests that would take a long turn of the event loop. */
   readonly scheduler: GatewayDeps['scheduler'];
   /** The instances of this node, for calls that other nodes run. */
@@ -53,7 +53,6 @@ export function internalsOf(
   const { clientSide, fleet, keeper, registry } = deps;
   return {
     ...deps,
-    clock: deps.plainClock,
     definitions: registry.definitions,
     readiness,
     requests,
