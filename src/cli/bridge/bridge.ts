@@ -151,11 +151,11 @@ export class Bridge {
   async #exchange(pending: Pending): Promise<void> {
     const { message, abort } = pending;
     const { signal } = abort;
-    let lastEventId = '';
+    let lastEventId: string | undefined;
     let isReopened = false;
     for (let isFirst = true; !signal.aborted; isFirst = false) {
       const session = message.modernVersion === undefined ? this.#session : undefined;
-      const isFresh = lastEventId === '';
+      const isFresh = lastEventId === undefined;
       const request = isFresh
         ? this.#post(message, session, signal)
         : this.#get(session, lastEventId, signal);
@@ -165,8 +165,8 @@ export class Bridge {
       // Behind a load balancer that does not route by session, the new session may be unknown, too.
       if (response.status === 404 && session?.id !== undefined && !isReopened) {
         await beginningOf(response);
-        if (lastEventId !== '' && !isRepeatable(message)) throw new LostRequest('the gateway was restarted');
-        lastEventId = '';
+        if (!isFresh && !isRepeatable(message)) throw new LostRequest('the gateway was restarted');
+        lastEventId = undefined;
         isReopened = true;
         await this.#reopen(session);
         continue;
@@ -175,8 +175,8 @@ export class Bridge {
       if (message.method === INITIALIZE) this.#startSession(response);
       const end = await readMessages(response, (data) => this.#answer(pending, data));
       if (signal.aborted || !message.ids.some((id) => this.#pending.has(idKey(id)))) return;
-      if (end.lastEventId !== '' && message.modernVersion === undefined) lastEventId = end.lastEventId;
-      else if (isRepeatable(message) && (isFirst || message.method === LISTEN)) lastEventId = '';
+      if (end.lastEventId !== undefined && message.modernVersion === undefined) lastEventId = end.lastEventId;
+      else if (isRepeatable(message) && (isFirst || message.method === LISTEN)) lastEventId = undefined;
       else throw new LostRequest('the gateway ended the answer before it was complete');
       await delay(end.retryMs ?? RETRY_MS, undefined, { signal });
     }
@@ -192,9 +192,16 @@ export class Bridge {
     };
   }
 
-  #get(session: BridgeSession | undefined, lastEventId: string, signal: AbortSignal): LinkRequest {
-    const after = lastEventId === '' ? {} : { 'last-event-id': lastEventId };
-    const headers = { ...this.#sessionHeaders(session), accept: 'text/event-stream', ...after };
+  #get(
+    session: BridgeSession | undefined,
+    lastEventId: string | undefined,
+    signal: AbortSignal,
+  ): LinkRequest {
+    const headers = {
+      ...this.#sessionHeaders(session),
+      accept: 'text/event-stream',
+      ...definedFields({ 'last-event-id': lastEventId }),
+    };
     return { method: 'GET', headers, signal, isRepeatable: true };
   }
 
@@ -306,7 +313,7 @@ export class Bridge {
 
   async #followStream(signal: AbortSignal): Promise<void> {
     const { refusedMs = REFUSED_MS } = this.#options;
-    let lastEventId = '';
+    let lastEventId: string | undefined;
     let hasBegun = false;
     while (!signal.aborted) {
       const session = this.#session;
@@ -316,7 +323,7 @@ export class Bridge {
       if (response?.status === 404 && session?.id !== undefined) {
         await beginningOf(response);
         if (!hasBegun) await delay(refusedMs, undefined, { signal });
-        lastEventId = '';
+        lastEventId = undefined;
         // It opens another stream, which ends this one. If it fails, it is tried again: the client may only listen.
         await this.#reopen(session).catch((error: unknown) => this.#report(error));
         await delay(refusedMs, undefined, { signal });
@@ -329,7 +336,7 @@ export class Bridge {
       hasBegun ||= response?.ok === true;
       const write = (data: Buffer) => this.#options.write(oneLine(data));
       const end = response?.ok ? await readMessages(response, write) : undefined;
-      lastEventId = end?.lastEventId || lastEventId;
+      lastEventId = end?.lastEventId ?? lastEventId;
       await delay(isRefused ? refusedMs : (end?.retryMs ?? RETRY_MS), undefined, { signal });
     }
   }

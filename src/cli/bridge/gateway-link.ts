@@ -140,7 +140,7 @@ const NOT_DELIVERED: readonly string[] = [
 
 /**
  * Passes on the messages of an answer one after the other. A broken answer counts as ended. Resolves with the id of the last
- * event, empty when the answer cannot be continued, and the wait before the next request that the gateway asked for, in ms.
+ * event, undefined when the answer cannot be continued, and the wait before the next request that the gateway asked for, in ms.
  */
 export async function readMessages(response: Response, take: (data: Buffer) => Promise<void>) {
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
@@ -160,5 +160,5 @@ export async function readMessages(response: Response, take: (data: Buffer) => P
   } catch {
     // It broke or was aborted: the caller requests the missing messages again.
   }
-  return { lastEventId: reader.lastEventId, retryMs: reader.retryMs };
+  return { lastEventId: reader.lastEventId || undefined, retryMs: reader.retryMs };
 }

@@ -91,7 +91,7 @@ export class CallsWithQuestions implements CallQuestions {
               source.unsubscribe();
               return subscriber.error(refusal);
             }
-            asking = this.#add(ownerId, method, source, subscriber);
+            asking = this.#add({ ownerId, method, source, subscriber, instanceId: sourced.instanceId });
           }
           (asking ?? subscriber).next(sourced);
         },
@@ -172,11 +172,10 @@ export class CallsWithQuestions implements CallQuestions {
     (wasKept ? this.#ended : this.#shares).release(ownerId);
   }
 
-  #add(ownerId: string, method: string, source: Subscription, subscriber: CallSubscriber): CallWithQuestions {
-    const id = this.#newId();
-    const asking = new CallWithQuestions({ table: this, id, ownerId, method, source, subscriber });
+  #add(options: Omit<CallWithQuestionsOptions, 'table' | 'id'>): CallWithQuestions {
+    const asking = new CallWithQuestions({ ...options, table: this, id: this.#newId() });
     this.#calls.set(asking.id, asking);
-    this.#shares.take(ownerId);
+    this.#shares.take(asking.ownerId);
     return asking;
   }
 
@@ -219,6 +218,8 @@ interface CallWithQuestionsOptions {
   /** The subscription to the exchange; unsubscribing cancels it. */
   readonly source: Subscription;
   readonly subscriber: CallSubscriber;
+  /** The instance that asked. */
+  readonly instanceId: string;
 }
 
 class CallWithQuestions {
@@ -229,7 +230,7 @@ class CallWithQuestions {
   readonly #source: Subscription;
   #stage: Stage;
   readonly #open = new Map<string, ServerRequest>();
-  #instanceId = '';
+  #instanceId: string;
   #lastKey = 0;
   /** Messages that the backend sent while there was no subscriber, oldest first. */
   readonly #buffered = new MessageBuffer<SourcedEvent>();
@@ -237,12 +238,14 @@ class CallWithQuestions {
   /** The memory of the open questions, in bytes. */
   #questionBytes = 0;
 
-  constructor({ table, id, ownerId, method, source, subscriber }: CallWithQuestionsOptions) {
+  constructor(options: CallWithQuestionsOptions) {
+    const { table, id, ownerId, method, source, subscriber, instanceId } = options;
     this.#table = table;
     this.id = id;
     this.ownerId = ownerId;
     this.#method = method;
     this.#source = source;
+    this.#instanceId = instanceId;
     this.#stage = { kind: 'running', subscriber };
     this.#holding = table.hold(this);
   }
