@@ -44,7 +44,7 @@ test('refuses a node that another process has, and takes it over as soon as that
   assert.is(outcome, 'held');
   const refused = await thrownBy(lockNodeOfFile(file, 'local'));
   assert.instance(refused, ConfigError);
-  assert.match(String(refused), 'already runs as the node "local" on this database: stop it');
+  assert.match(String(refused), `already runs as the node "local" on the database ${file}: stop it`);
   await killed(child);
   const lock = await lockNodeOfFile(file, 'local');
   await lock.release();
@@ -69,6 +69,7 @@ test.run();
 
 const server = suite('lock of a node on a server');
 const NODE = 'web-1:8080';
+const DATABASE = 'mysql://db/mcp';
 const locks: NodeLock[] = [];
 server.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval'] }));
 server.after.each(async () => {
@@ -88,7 +89,7 @@ server('gives a released node at once, and names the living holder when it refus
   assert.instance(refused, ConfigError);
   assert.match(
     String(refused),
-    'process 7 on web-1 already runs as the node "web-1:8080" on this database: stop it, or start this one with another ' +
+    'process 7 on web-1 already runs as the node "web-1:8080" on the database mysql://db/mcp: stop it, or start this one with another ' +
       '--node-id (the lock of a killed process expires after 10 s)',
   );
 });
@@ -101,6 +102,7 @@ server('one of several waiting processes takes over the node of a killed process
   const said: string[] = [];
   const waiting = [1, 2].map((pid) =>
     lockNodeOfServer(settings, NODE, {
+      database: DATABASE,
       processName: `process ${pid}`,
       onNotice: (line) => said.push(line),
     }).then(
@@ -129,7 +131,7 @@ server('a start that is stopped waits no longer for the heartbeat', async () => 
   await lock(mortal);
   state.isAway = true;
   const stopping = new AbortController();
-  const waiting = thrownBy(lockNodeOfServer(settings, NODE, { signal: stopping.signal }));
+  const waiting = thrownBy(lockNodeOfServer(settings, NODE, { database: DATABASE, signal: stopping.signal }));
   await pass(2_000);
   stopping.abort('stopped');
   assert.is(await Promise.race([waiting, turn('waiting')]), 'stopped');
@@ -153,7 +155,9 @@ server('reports when another process has taken over the node of one that was sto
   const { settings } = new MemoryStore();
   const { mortal, state } = mortalSettings(settings);
   const said: string[] = [];
-  locks.push(await lockNodeOfServer(mortal, NODE, { onNotice: (line) => said.push(line) }));
+  locks.push(
+    await lockNodeOfServer(mortal, NODE, { database: DATABASE, onNotice: (line) => said.push(line) }),
+  );
   state.isAway = true;
   const next = lock(settings, 'process 8 on web-1');
   await pass(11_000);
@@ -176,7 +180,9 @@ const onLinux = server.needs(process.platform === 'linux', 'only Linux tells pro
 onLinux('a start does not wait for a process of this machine that was killed', async () => {
   const { settings, child } = await lockOfChild();
   const said: string[] = [];
-  const early = thrownBy(lockNodeOfServer(settings, NODE, { onNotice: (line) => said.push(line) }));
+  const early = thrownBy(
+    lockNodeOfServer(settings, NODE, { database: DATABASE, onNotice: (line) => said.push(line) }),
+  );
   await pass(5_000);
   assert.match(String(said), 'waiting 10 s', 'it lives, though it sends no heartbeat');
   await killed(child);
@@ -198,7 +204,7 @@ onLinux('waits for the heartbeat of a process that may still run', async () => {
   ];
   for (const place of places) {
     await settings.exchange(name, stored().text, JSON.stringify({ ...row, place }));
-    const waiting = lockNodeOfServer(settings, NODE);
+    const waiting = lockNodeOfServer(settings, NODE, { database: DATABASE });
     await pass(9_000);
     assert.is(await Promise.race([waiting, turn('waiting')]), 'waiting', JSON.stringify(place));
     await pass(1_500);
@@ -213,7 +219,7 @@ onLinux('waits for the heartbeat of a process that may still run', async () => {
 server.run();
 
 async function lock(settings: SettingStore, processName = 'another process'): Promise<NodeLock> {
-  const held = await lockNodeOfServer(settings, NODE, { processName });
+  const held = await lockNodeOfServer(settings, NODE, { database: DATABASE, processName });
   locks.push(held);
   return held;
 }
@@ -234,7 +240,7 @@ async function lockOfChild() {
     },
   };
   const { mortal, state } = mortalSettings(recorded);
-  locks.push(await lockNodeOfServer(mortal, NODE, { pid: child.pid ?? 0 }));
+  locks.push(await lockNodeOfServer(mortal, NODE, { database: DATABASE, pid: child.pid ?? 0 }));
   state.isAway = true;
   return { settings: recorded, child, stored: () => last };
 }

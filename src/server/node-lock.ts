@@ -35,7 +35,7 @@ export async function lockNodeOfFile(databaseFile: string, nodeId: string): Prom
   const lock = await lockFile(path).catch((error: unknown) => {
     throw new ConfigError(`${path} cannot be locked: ${reasonOf(error)}`, error);
   });
-  if (lock === undefined) throw new ConfigError(inUse('another process', nodeId, ''));
+  if (lock === undefined) throw new ConfigError(inUse('another process', nodeId, file));
   return lock;
 }
 
@@ -45,6 +45,8 @@ export function fileOfNode(databaseFile: string, nodeId: string, ending: 'claim'
 }
 
 interface NodeOfServerOptions {
+  /** The name of the database, for the message of a start that is refused. */
+  readonly database: string;
   /** Gets a line when the start has to wait, and when another process has taken over the node. */
   readonly onNotice?: (line: string) => void;
   /** Name of this process, for the message of a start that is refused. Default: process id and host name. */
@@ -63,16 +65,16 @@ interface NodeOfServerOptions {
 export async function lockNodeOfServer(
   settings: SettingStore,
   nodeId: string,
-  options: NodeOfServerOptions = {},
+  options: NodeOfServerOptions,
 ): Promise<NodeLock> {
-  const { onNotice = () => {}, pid = process.pid } = options;
+  const { database, onNotice = () => {}, pid = process.pid } = options;
   const { processName = `process ${pid} on ${hostname()}` } = options;
   const identity = identityOf(pid);
   // Hashed: an id may be as long as the name of a setting.
   const name = `node.${hash('sha256', nodeId).slice(0, 32)}`;
   const holder = randomUUID();
   let count = 0;
-  let row = await untilFree(settings, name, nodeId, { onNotice, signal: options.signal });
+  let row = await untilFree(settings, name, nodeId, { database, onNotice, signal: options.signal });
   /** False when the stored row is another one. */
   const change = async (): Promise<boolean> => {
     count += 1;
@@ -82,7 +84,7 @@ export async function lockNodeOfServer(
     return isChanged;
   };
   if (!(await change()))
-    throw new ConfigError(inUse(rowOf(await settings.read(name)).who, nodeId, LOCK_EXPIRY_NOTE));
+    throw new ConfigError(inUse(rowOf(await settings.read(name)).who, nodeId, database, LOCK_EXPIRY_NOTE));
 
   let isReported = false;
   const sendHeartbeat = async (): Promise<void> => {
@@ -124,7 +126,7 @@ async function untilFree(
   settings: SettingStore,
   name: string,
   nodeId: string,
-  { onNotice, signal }: Required<Pick<NodeOfServerOptions, 'onNotice' | 'signal'>>,
+  { database, onNotice, signal }: Required<Pick<NodeOfServerOptions, 'database' | 'onNotice' | 'signal'>>,
 ): Promise<string | undefined> {
   const first = await settings.read(name);
   if (first === undefined) return undefined;
@@ -137,7 +139,7 @@ async function untilFree(
     await sleep(systemClock, CHECK_MS, signal);
     const now = await settings.read(name);
     if (now === undefined) return undefined;
-    if (now !== first) throw new ConfigError(inUse(rowOf(now).who, nodeId, LOCK_EXPIRY_NOTE));
+    if (now !== first) throw new ConfigError(inUse(rowOf(now).who, nodeId, database, LOCK_EXPIRY_NOTE));
   }
   return first;
 }
@@ -213,9 +215,9 @@ function rowOf(text = '{}'): Row {
   return JSON.parse(text);
 }
 
-function inUse(processName: string, nodeId: string, more: string): string {
+function inUse(processName: string, nodeId: string, database: string, more = ''): string {
   return (
-    `${processName} already runs as the node "${nodeId}" on this database: stop it, or start this one with ` +
+    `${processName} already runs as the node "${nodeId}" on the database ${database}: stop it, or start this one with ` +
     `another --node-id${more}`
   );
 }

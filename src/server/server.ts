@@ -196,7 +196,7 @@ function idsOf({ nodeId, nodeHost }: Config, worker: OwnWorker | undefined, url 
 
 /** Opens the database as the one process that is this node. */
 async function openDatabase({ config, options, log, worker, closeLater }: Start, lockId: string) {
-  const { place, file } = describeDatabase(config.databaseUrl, config.folder);
+  const { place, file, printable: database } = describeDatabase(config.databaseUrl, config.folder);
   // This happens before the database is opened: a start that is refused must not migrate the database of the gateway that runs.
   if (file !== undefined && existsSync(dirname(file))) {
     const lock = await lockNodeOfFile(file, lockId);
@@ -218,7 +218,11 @@ async function openDatabase({ config, options, log, worker, closeLater }: Start,
   const isDatabaseShared = place === 'server';
   if (isDatabaseShared) {
     const onNotice = (line: string) => log.warn(line);
-    const lock = await lockNodeOfServer(store.settings, lockId, { onNotice, signal: options.signal });
+    const lock = await lockNodeOfServer(store.settings, lockId, {
+      database,
+      onNotice,
+      signal: options.signal,
+    });
     closeLater(() => lock.release());
   }
   // All subscribers share one watch. No other process writes a store in memory.

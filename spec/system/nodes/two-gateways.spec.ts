@@ -86,7 +86,7 @@ onPostgresql('a second gateway with the same node id is refused until the first 
   assert.equal(await second.end(), { code: 2, signal: null });
   assert.match(
     second.err,
-    /^stagedoor: process \d+ on \S+ already runs as the node "twin" on this database: stop it, .* --node-id/m,
+    /^stagedoor: process \d+ on \S+ already runs as the node "twin" on the database \S+: stop it, .* --node-id/m,
   );
   assert.match(second.err, `process ${first.process.pid} on ${hostname()} already runs`);
   first.signal('SIGTERM');
