@@ -5,6 +5,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { filesIn, writeDaemon } from '../../../src/cli/background/daemon-files.ts';
+import { lockFile } from '../../../src/persistence/file-lock.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { inFolder } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -26,7 +28,7 @@ test('shows the last lines, those of a level, and those since a time', () =>
   inFolder(async (folder) => {
     await writeFile(join(folder, 'gateway.log'), `${LINES.join('\n')}\n`);
     const shown = async (...words: string[]) => {
-      const out = await printed(runCommand(['gateway', 'logs', '--state-dir', folder, ...words]));
+      const out = await printed(runCommand(['gateway', 'logs', '--state-dir', folder, '--quiet', ...words]));
       return out.split('\n').map((line) => (line === CRASH ? 'crash' : JSON.parse(line).msg));
     };
     assert.equal(await shown(), ['first', 'slow', 'crash', 'failed', 'last']);
@@ -45,6 +47,20 @@ test('shows the last lines, those of a level, and those since a time', () =>
     );
   }));
 
+test('says that the log is of an earlier gateway where none runs in the background', () =>
+  inFolder(async (folder) => {
+    await writeFile(join(folder, 'gateway.log'), `${LINES.join('\n')}\n`);
+    const words = ['gateway', 'logs', '--state-dir', folder, '-n', '1'];
+    const earlier = `no gateway runs in the background here now: ${join(folder, 'gateway.log')} is the log of an earlier one`;
+    const { err } = await runCommand(words);
+    assert.is(err, earlier);
+    const files = filesIn(folder);
+    const lock = await lockFile(files.lock); // it runs
+    writeDaemon(files, { pid: 7, url: 'http://127.0.0.1:1', words: [], folder, graceMs: 1 });
+    assert.is((await runCommand(words)).err, '');
+    await lock?.release();
+  }));
+
 test('follows a long line, whose bytes are joined once', () =>
   inFolder(async (folder) => {
     const file = join(folder, 'gateway.log');
@@ -57,7 +73,7 @@ test('follows a long line, whose bytes are joined once', () =>
       ['first', () => appendFileSync(file, `${long}\nlast\n`)],
       ['last', () => process.emit('SIGINT')],
     ]);
-    const words = ['gateway', 'logs', '--state-dir', folder, '-f'];
+    const words = ['gateway', 'logs', '--state-dir', folder, '-f', '--quiet'];
     const out = await printed(runAtTerminal(words, { folder, onPrint: (line) => next.get(line)?.() }));
     assert.ok(out === `first\n${long}\nlast`, `${out.length}`);
     const joined = joins.mock.calls.map(({ result }) => result?.length ?? 0);

@@ -4,7 +4,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { codeOf, messageOf } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
-import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
+import { DAEMON_OPTIONS, daemonFiles, runningDaemon } from '../background/daemon-files.ts';
 import { AGE_MS, type Command, type CommandInput, PAST_TIME, timeOf } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { pause, untilSignal } from '../foreground/stop-signals.ts';
@@ -39,13 +39,16 @@ export const gatewayLogs: Command = {
   },
   examples: ['gateway logs', 'gateway logs --level warn -f', 'gateway logs --since 2h --lines 1000 --json'],
   run: async (input, terminal) => {
-    const { log } = await daemonFiles(readSettings(input, terminal), terminal);
+    const files = await daemonFiles(readSettings(input, terminal), terminal);
     const isRaw = input.has('json') || terminal.columns === undefined;
     const readable = isRaw ? (line: string) => line : await lineReader();
     const print = (line: string) => terminal.print(readable(line));
     const isShown = filterOf(input);
     const count = input.number('lines', { minimum: 0, maximum: MAX_LINES }) ?? LINES;
-    const file = await opened(log);
+    const file = await opened(files.log);
+    // Without the right to test its lock it counts as running.
+    if ((await runningDaemon(files).catch(() => files)) === undefined)
+      terminal.note(`no gateway runs in the background here now: ${files.log} is the log of an earlier one`);
     try {
       const { size } = await file.stat();
       for (const line of await lastLines(file, size, count, isShown)) print(line);
