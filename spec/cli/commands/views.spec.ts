@@ -39,6 +39,21 @@ test('what is shown can be set again', async () => {
   assert.match(await complaint(gateway.run('view show support')), 'There is no view "support"');
 });
 
+test('a mistyped name of a view is answered with the one that is near', async () => {
+  await gateway.server.gateway.views.put({ id: 'support', from: [{ template: 'none' }] });
+  for (const line of [
+    'view show suport',
+    'view delete suport',
+    'view preview suport',
+    'view tools suport',
+    'view approve suport',
+    'tool list suport',
+    'connect suport',
+  ])
+    assert.match(await complaint(gateway.run(line)), /; did you mean "support"\?$/, line);
+  await gateway.server.gateway.views.delete('support');
+});
+
 test('a file that is no view is refused', async () => {
   const file = join(folder, 'odd.yaml');
   writeFileSync(file, '- a');

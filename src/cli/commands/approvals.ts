@@ -5,15 +5,13 @@ import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { indentedJson, printable, printResult, type TableColumns, table } from '../output.ts';
 import { elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, ofTemplate, type Remote, requireGateway } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, ofTemplate, requireGateway } from '../remote/remote.ts';
 
 interface Kind {
   readonly name: 'template' | 'view';
   readonly positional: string;
   readonly example: string;
   readonly path: string;
-  /** Runs the request; its failure for an unknown name suggests a similar one. */
-  explained<T>(gateway: Remote, id: string, request: () => Promise<T>): Promise<T>;
 }
 
 const TEMPLATE: Kind = {
@@ -21,7 +19,6 @@ const TEMPLATE: Kind = {
   positional: '<template>',
   example: 'search',
   path: '/gateway/templates',
-  explained: ofTemplate,
 };
 
 const VIEW: Kind = {
@@ -29,7 +26,6 @@ const VIEW: Kind = {
   positional: '<id>',
   example: 'support',
   path: '/gateway/views',
-  explained: (_gateway, _id, request) => request(),
 };
 
 function toolsCommand(kind: Kind): Command {
@@ -43,7 +39,7 @@ function toolsCommand(kind: Kind): Command {
       const id = input.positional(0);
       const names = new Set(input.positionals.slice(1));
       const gateway = await requireGateway(input, terminal);
-      const answer = fields(await kind.explained(gateway, id, () => gateway.request(pathOf(kind, id))));
+      const answer = fields(await ofTemplate(gateway, id, () => gateway.request(pathOf(kind, id))));
       const all = objectsOf(answer.tools);
       if (names.size === 0)
         return printResult(input, terminal, answer, () =>
@@ -91,7 +87,7 @@ function approveCommand(kind: Kind): Command {
       const gateway = await requireGateway(input, terminal);
       const path = `${pathOf(kind, id)}/approve`;
       const answer = fields(
-        await kind.explained(gateway, id, () => gateway.request(path, { method: 'POST', body })),
+        await ofTemplate(gateway, id, () => gateway.request(path, { method: 'POST', body })),
       );
       const approved = elementsOf(answer.approved);
       return printResult(

@@ -8,7 +8,7 @@ import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { minute, printable, printResult, type TableColumns, table } from '../output.ts';
 import { type Fields, fields, objectsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, ofTemplate, requireGateway } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 import { fileText, standardInput } from './template-import.ts';
 
@@ -48,7 +48,8 @@ export const viewShow: Command = {
   examples: ['view show support', 'view show support > support.yaml'],
   run: async (input, terminal) => {
     const gateway = await requireGateway(input, terminal);
-    const record = fields(await gateway.request(pathOf(input.positional(0))));
+    const id = input.positional(0);
+    const record = fields(await ofTemplate(gateway, id, () => gateway.request(pathOf(id))));
     for (const line of problemLines(record)) terminal.complain(line);
     const { problems: _, updated_at: __, etag: ___, ...definition } = record;
     const { stringify } = await import('yaml');
@@ -84,7 +85,7 @@ export const viewDelete: Command = {
   run: async (input, terminal) => {
     const id = input.positional(0);
     const gateway = await requireGateway(input, terminal);
-    await gateway.request(pathOf(id), { method: 'DELETE' });
+    await ofTemplate(gateway, id, () => gateway.request(pathOf(id), { method: 'DELETE' }));
     return printResult(input, terminal, { id, deleted: true }, `the view ${id} is deleted`);
   },
 };
@@ -97,7 +98,8 @@ export const viewPreview: Command = {
   examples: ['view preview support'],
   run: async (input, terminal) => {
     const gateway = await requireGateway(input, terminal);
-    const preview = fields(await gateway.request(`${pathOf(input.positional(0))}/preview`));
+    const id = input.positional(0);
+    const preview = fields(await ofTemplate(gateway, id, () => gateway.request(`${pathOf(id)}/preview`)));
     const tools = objectsOf(preview.tools);
     return printResult(input, terminal, preview, () => {
       const rows = table(

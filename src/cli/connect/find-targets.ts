@@ -105,9 +105,10 @@ async function instancesOf(gateway: GatewayApi, template: string): Promise<reado
   }
   if (Object.hasOwn(registry, template)) return objectsOf(fields(registry[template]).instances);
   const views = objectsOf(fields(await gateway.request('/gateway/views')).views);
-  if (views.some(({ id }) => id === template)) return [];
+  const names = [...Object.keys(registry), ...views.map(({ id }) => String(id))];
+  if (names.includes(template)) return [];
   const help = `"${ownCommand('instance register --help')}" shows how to register one`;
-  const advice = didYouMean(template, Object.keys(registry)) ?? help;
+  const advice = didYouMean(template, names) ?? help;
   throw new CommandFailure(`template "${template}" not found; ${advice}`);
 }
 

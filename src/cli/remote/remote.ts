@@ -379,7 +379,7 @@ export async function pagedEntries(
 }
 
 /**
- * Runs a request about a template. The failure for an unknown name of the template, of an instance or of a tool
+ * Runs a request about a template or a view. The failure for an unknown name of it, of an instance or of a tool
  * suggests a similar one.
  */
 export async function ofTemplate<T>(
@@ -412,9 +412,18 @@ async function guessOf(
       objectsOf(tools).map(({ name }) => String(name)),
     );
   }
+  const viewGuess = async () => {
+    const { views } = await answerOf('/gateway/views');
+    return didYouMean(
+      template,
+      objectsOf(views).map((view) => String(view.id)),
+    );
+  };
+  if (code === 'VIEW_NOT_FOUND') return viewGuess();
   if (code !== 'TEMPLATE_NOT_FOUND' && code !== 'SERVER_NOT_FOUND') return undefined;
   const templates = fields((await answerOf('/gateway/registry')).templates);
-  if (code === 'TEMPLATE_NOT_FOUND') return didYouMean(template, Object.keys(templates));
+  if (code === 'TEMPLATE_NOT_FOUND')
+    return didYouMean(template, Object.keys(templates)) ?? (await viewGuess());
   const { instances } = fields(templates[template]);
   return didYouMean(
     id,
