@@ -6,7 +6,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type Command, pairsOf } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { indentedJson, printable, printResult, type TableColumns, table } from '../output.ts';
-import { answerIn, elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
+import { answerFault, answerIn, elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
 import {
   CLIENT_OPTIONS,
   GATEWAY_ANSWER_MS,
@@ -101,7 +101,8 @@ async function resultOf(
   await gateway.follow(path, { text, longestMs: LIMITS.callHardBoundMs + GATEWAY_ANSWER_MS }, (event) => {
     if (event.name !== 'result') return onNotification(event);
     const value = answerIn(event.data, parseExact);
-    if (value === undefined) throw new SyntaxError('the result is not JSON');
+    if (value === undefined)
+      throw new CommandFailure(`the result from ${gateway.url} ${answerFault(event.data)}`);
     result = fields(value);
   });
   if (result === undefined) throw new CommandFailure(`${gateway.url} ended the call without a result`);

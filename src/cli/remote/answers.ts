@@ -19,6 +19,12 @@ export function answerIn(text: string, parse?: (text: string) => unknown): unkno
   return value;
 }
 
+/** What is wrong with a text of which `answerIn` makes no value, as a clause. */
+export function answerFault(text: string): 'is not JSON' | `has more than ${number} ${string}` {
+  if (hasTooMany(text)) return `has more than ${MAX_ANSWER_VALUES} values`;
+  return jsonIn(text) === undefined ? 'is not JSON' : `has more than ${ANSWER_LEVELS} levels`;
+}
+
 const [QUOTE, COMMA, BRACKET, BACKSLASH, BRACE] = [0x22, 0x2c, 0x5b, 0x5c, 0x7b];
 
 /** Counts the commas and the brackets outside of strings. */

@@ -13,7 +13,7 @@ import { type CommandInput, JSON_OPTION, type OptionTable } from '../command.ts'
 import { CommandFailure, GatewayRefusal, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 import { answeringUrl, textWithin } from './answering-url.ts';
-import { answerIn, elementsOf, type Fields, fields, issueText, objectsOf } from './answers.ts';
+import { answerFault, answerIn, elementsOf, type Fields, fields, issueText, objectsOf } from './answers.ts';
 import { secured, speaksHttps } from './certificate-fault.ts';
 import { outcomeText, unreachable } from './unreachable.ts';
 
@@ -258,8 +258,14 @@ export class Remote {
     const body = answerIn(text);
     if (speaksHttps(this.url, status, text))
       throw new CommandFailure(`${this.url} speaks HTTPS; name it as ${secured(this.url)}`);
-    if (typeof body !== 'object' || body === null)
-      throw new CommandFailure(`${this.url} is not a gateway: its answer (status ${status}) is not JSON`);
+    if (typeof body !== 'object' || body === null) {
+      const fault = body === undefined ? answerFault(text) : 'is not an object';
+      // A gateway can have an answer with too many values, too.
+      const other = fault.startsWith('is not')
+        ? `${this.url} is not a gateway: its answer`
+        : `the answer of ${this.url}`;
+      throw new CommandFailure(`${other} (status ${status}) ${fault}`);
+    }
     if (ok) {
       this.#noteMissing(fields(body).partial);
       return body;
