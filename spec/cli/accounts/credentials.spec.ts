@@ -100,6 +100,17 @@ if (process.platform !== 'win32') {
   });
 }
 
+test('an environment that is not in the file, or whose file is missing, is told in words', async () => {
+  const env = { XDG_CONFIG_HOME: folder() };
+  const file = folder('stagedoor', 'environments.json');
+  const missing = `--env takes KEY=VALUE, or a name in ${file}: there is no such file`;
+  assert.is(await messageOf(() => namedEnvironment('prod', env), UsageError), missing);
+  mkdirSync(dirname(file));
+  writeFileSync(file, '{"prod": {"url": "https://mcp.example.com"}}');
+  const near = `there is no environment "prd" with a url in ${file}; did you mean "prod"?`;
+  assert.is(await messageOf(() => namedEnvironment('prd', env), UsageError), near);
+});
+
 test('are stored in the configuration folder of the user', () => {
   const HOME = '/home/ada';
   const usual = '/home/ada/.config/stagedoor/credentials.json';
@@ -120,7 +131,7 @@ test('sends the stored token only to the gateway that issued it', () => {
   const env = loggedIn();
   const another = { ...token, access_token: 'of-another', expires_at: '2999-01-01T00:00:00.000Z' };
   storeToken(credentialsPath(env, 'linux'), 'http://127.0.0.1:80', another);
-  const headersOf = (at: string) => requestCredentials(at, env).headers;
+  const headersOf = (at: string) => requestCredentials(at, { env, folder: folder() }).headers;
   assert.equal(headersOf(url), { Authorization: 'Bearer planted-token' });
   assert.equal(headersOf('http://127.0.0.1:80'), { Authorization: 'Bearer of-another' });
   for (const other of ['http://b', url.replace('127.0.0.1', 'localhost')]) assert.equal(headersOf(other), {});
@@ -128,14 +139,14 @@ test('sends the stored token only to the gateway that issued it', () => {
 
 test('refuses a key with invalid characters, and does not show it', async () => {
   const env = { STAGEDOOR_API_KEY: 'planted\nX: y' };
-  const message = await messageOf(() => requestCredentials(url, env), UsageError);
+  const message = await messageOf(() => requestCredentials(url, { env, folder: folder() }), UsageError);
   assert.is(message, 'STAGEDOOR_API_KEY contains characters that are not allowed in a header');
 });
 
 test('names the login command, or the rejected variable, when the gateway refuses', () => {
   const env = loggedIn();
   const refused = (to: string, more = {}) =>
-    requestCredentials(to, { ...env, ...more }).refused('The key has expired');
+    requestCredentials(to, { env: { ...env, ...more }, folder: folder() }).refused('The key has expired');
   const advice = (words: string) => `; run "npx stagedoor gateway login ${words}", or set STAGEDOOR_API_KEY`;
   const login = advice('ada');
   assert.is(refused(url), `not logged in at ${url}${login}`);
@@ -144,7 +155,7 @@ test('names the login command, or the rejected variable, when the gateway refuse
   assert.is(key, `${url} rejects the API key in STAGEDOOR_API_KEY: The key has expired`);
   const before = '2020-01-01T00:00:00.000Z';
   loggedIn({ ...token, expires_at: before });
-  assert.equal(requestCredentials(url, env).headers, {});
+  assert.equal(requestCredentials(url, { env, folder: folder() }).headers, {});
   assert.is(refused(url), `the login of ada at ${url} expired at ${before}${login}`);
 });
 

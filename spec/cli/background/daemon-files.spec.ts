@@ -2,7 +2,7 @@
 
 import { writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { filesIn, runningDaemon, writeDaemon } from '../../../src/cli/background/daemon-files.ts';
+import { commandAt, filesIn, runningDaemon, writeDaemon } from '../../../src/cli/background/daemon-files.ts';
 import { lockFile } from '../../../src/persistence/file-lock.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -31,6 +31,21 @@ test('a file of another form names no gateway', async () => {
     assert.is(await runningDaemon(files), undefined, start);
   }
   await lock?.release();
+});
+
+test('a printed command names its gateway unless commands without --url look there first', () => {
+  const at = (url: string, env = {}) =>
+    commandAt('instance list', url, { env, folder: folder() }).replace(/^.*instance list/, '');
+  const usual = 'http://127.0.0.1:8080';
+  for (const url of [usual, 'https://127.0.0.1:8080', 'https://localhost:8080']) assert.is(at(url), '');
+  for (const url of ['http://127.0.0.1:8000', 'http://10.0.0.1:8080']) assert.is(at(url), ` --url ${url}`);
+  const env = { STAGEDOOR_URL: 'https://mcp.example.com/' };
+  assert.is(at('https://mcp.example.com', env), ' --url https://mcp.example.com');
+  assert.is(at(usual, env), ` --url ${usual}`);
+  const daemon = { pid: 7, url: 'http://127.0.0.1:9000', words: [], folder: '/', graceMs: 1 };
+  writeDaemon(filesIn(folder()), daemon);
+  assert.is(at(daemon.url), '');
+  assert.is(at(usual), ` --url ${usual}`);
 });
 
 test.run();

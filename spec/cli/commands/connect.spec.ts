@@ -244,7 +244,11 @@ test('a verification fails when the pages of tools take too long in all', async 
   const page = `{ jsonrpc: '2.0', id, result: { tools: [], nextCursor: String(id) } }`;
   const program = scripted(`setTimeout(() => say(${page}), 20);`);
   const base = { template: 'slow', url: gateway.url, key: undefined, transport: 'stdio' } as const;
-  const verified = verify({ ...base, ...program, program: 'command' }, { env: process.env }, 200);
+  const verified = verify(
+    { ...base, ...program, program: 'command' },
+    { env: process.env, folder: folder() },
+    200,
+  );
   await rejects(verified, CommandFailure, /^its list of tools was not complete within 0.2 s$/);
 });
 

@@ -192,7 +192,7 @@ test('gets no key from the bridge', async () => {
   const send = (url: string) =>
     new GatewayLink(
       `${url}/mcp/weather`,
-      () => requestCredentials(url, env),
+      () => requestCredentials(url, { env, folder: folder() }),
       () => {},
     ).send({
       ...ask,
@@ -211,7 +211,7 @@ test('gets no key a second after the gateway that was there before has ended', a
   const remote = await findGateway(other.url, terminal);
   const link = new GatewayLink(
     `${other.url}/mcp/x`,
-    () => requestCredentials(other.url, env),
+    () => requestCredentials(other.url, { env, folder: folder() }),
     () => {},
     50,
   );

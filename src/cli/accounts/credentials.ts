@@ -4,6 +4,7 @@ import { statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { readRegularFile } from '../../config/read-file.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
+import { didYouMean } from '../../domain/nearest.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { commandAt } from '../background/daemon-files.ts';
 import { UsageError } from '../failures.ts';
@@ -26,12 +27,12 @@ export interface RequestCredentials {
   refused(detail: string): string;
 }
 
+/** What holds the credentials of a command. */
+export type KeyHolder = Pick<Terminal, 'env' | 'keySource' | 'folder'>;
+
 /** The key in STAGEDOOR_API_KEY, else the token that `gateway login` got from exactly this URL. */
-export function requestCredentials(
-  url: string,
-  env: Terminal['env'],
-  source: Terminal['keySource'] = 'STAGEDOOR_API_KEY',
-): RequestCredentials {
+export function requestCredentials(url: string, terminal: KeyHolder): RequestCredentials {
+  const { env, keySource: source = 'STAGEDOOR_API_KEY' } = terminal;
   const { STAGEDOOR_API_KEY: key } = env;
   const path = credentialsPath(env);
   const needsProof = url.startsWith('http:') && !isTrusted(path, url);
@@ -56,7 +57,7 @@ export function requestCredentials(
   const hasExpired = stored !== undefined && !canRenew && isExpired(stored, Date.now());
   const isUsable = stored !== undefined && !hasExpired;
   const name = isUsable ? `the login of ${stored?.username}` : 'no credentials';
-  const remedy = `log in again with "${commandAt('gateway login <name>', url)}"`;
+  const remedy = `log in again with "${commandAt('gateway login <name>', url, terminal)}"`;
   const prove = async (timeoutMs?: number) =>
     requireProof(url, { provable: provableToken(stored), name, remedy }, timeoutMs);
   return {
@@ -67,7 +68,13 @@ export function requestCredentials(
     ...(canRenew && {
       renew: async (timeoutMs?: number) => {
         if (stored !== undefined && !isExpired(stored, Date.now() + RENEWED_MS)) return;
-        stored = await renewedToken({ path, url, needsProof, timeoutMs });
+        stored = await renewedToken({
+          path,
+          url,
+          needsProof,
+          timeoutMs,
+          login: commandAt('gateway login --sso', url, terminal),
+        });
       },
     }),
     ...(isUsable && needsProof && { prove }),
@@ -78,7 +85,7 @@ export function requestCredentials(
         : canRenew
           ? `the login of ${username} at ${url} has ended`
           : `not logged in at ${url}`;
-      const login = commandAt(canRenew ? 'gateway login --sso' : `gateway login ${username}`, url);
+      const login = commandAt(canRenew ? 'gateway login --sso' : `gateway login ${username}`, url, terminal);
       return `${lack}; run "${login}", or ${/^\w+$/.test(source) ? 'set' : 'name a key in'} ${source}`;
     },
   };
@@ -101,7 +108,11 @@ export function namedEnvironment(
   const all = read(path);
   const { url, key, key_variable: written } = fields(Object.hasOwn(all, name) ? all[name] : undefined);
   if (typeof url !== 'string')
-    throw new UsageError(`there is no environment "${name}" with a url in ${path}`);
+    throw new UsageError(
+      [`there is no environment "${name}" with a url in ${path}`, didYouMean(name, Object.keys(all)) ?? []]
+        .flat()
+        .join('; '),
+    );
   // On Windows other users cannot read the user's folder.
   if (key !== undefined && process.platform !== 'win32' && (statSync(path).mode & 0o077) !== 0) {
     throw new UsageError(`${path} holds a key and can be read by other users: run "chmod 600 ${path}"`);
@@ -117,7 +128,8 @@ function read(path: string): Readonly<Record<string, unknown>> {
   try {
     return fields(JSON.parse(readRegularFile(path).toString('utf8')));
   } catch (error) {
-    const reason = codeOf(error) ?? 'it is not JSON';
+    const code = codeOf(error) ?? 'it is not JSON';
+    const reason = code === 'ENOENT' || code === 'ENOTDIR' ? 'there is no such file' : code;
     throw new UsageError(`--env takes KEY=VALUE, or a name in ${path}: ${reason}`, { cause: error });
   }
 }

@@ -1,7 +1,6 @@
 // Renews the token of a sign-in by browser. Several commands may do so at once: the gateway gives all of them the same answer.
 
 import { COMMAND_LINE } from '../../http/oauth/clients/client-record.ts';
-import { commandAt } from '../background/daemon-files.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import { askOAuth } from './ask-oauth.ts';
 import { ProofUnavailable, requireProof } from './proof.ts';
@@ -23,19 +22,26 @@ interface Renewal {
   readonly url: string;
   readonly needsProof: boolean;
   readonly timeoutMs?: number | undefined;
+  /** The command that signs in again, for messages. */
+  readonly login: string;
 }
 
 /**
  * The token of this URL with some time left, which is stored. While the gateway cannot answer it is the present
  * one, if that is valid; else this throws ProofUnavailable. Throws CommandFailure when the sign-in has ended.
  */
-export async function renewedToken({ path, url, needsProof, timeoutMs }: Renewal): Promise<StoredToken> {
+export async function renewedToken({
+  path,
+  url,
+  needsProof,
+  timeoutMs,
+  login,
+}: Renewal): Promise<StoredToken> {
   // Another command may have renewed it, or the user logged out.
   const present = findToken(path, url);
   if (present?.refresh_token === undefined) throw new CommandFailure(`not logged in at ${url}`);
   if (!isExpired(present, Date.now() + RENEWED_MS)) return present;
   const { username, refresh_token: token } = present;
-  const login = commandAt('gateway login --sso', url);
   const name = `the login of ${username}`;
   const remedy = `log in again with "${login}"`;
   if (needsProof) await requireProof(url, { provable: provableToken(present), name, remedy }, timeoutMs);

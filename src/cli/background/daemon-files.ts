@@ -75,10 +75,15 @@ export async function runningDaemon(files: DaemonFiles): Promise<Daemon | undefi
 export const DEFAULT_URLS = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000'] as const;
 
 /** A command to print for the gateway at `url`: with `--url`, unless commands without it look there first. */
-export function commandAt(words: string, url: string): string {
-  const isUsual = /^https?:\/\/(?:127\.0\.0\.1|localhost):8080$/.test(url);
-  return ownCommand(isUsual ? words : `${words} --url ${url}`);
+export function commandAt(words: string, url: string, { env, folder }: Surroundings): string {
+  const first = env.STAGEDOOR_URL ? undefined : usualUrls({ folder })[0];
+  // A port is asked by http and by https, and with the other name if its certificate has that one.
+  const isFirst =
+    first === url || first === url.replace(/^https:/, 'http:').replace('//localhost:', '//127.0.0.1:');
+  return ownCommand(isFirst ? words : `${words} --url ${url}`);
 }
+
+type Surroundings = Pick<Terminal, 'env' | 'folder'>;
 
 /** The addresses used without an option: the background gateway of this folder, then the defaults. */
 export function usualUrls({ folder }: Pick<Terminal, 'folder'>): readonly string[] {

@@ -31,7 +31,7 @@ export const bridge: Command = {
       usualUrls(terminal)[0] ??
       DEFAULT_URLS[0];
     if (input.has('trust')) trustUrl(credentialsPath(env), url);
-    return runBridge(input.positionals[0], url, { env, keySource, complain: terminal.complain });
+    return runBridge(input.positionals[0], url, { ...terminal, env, keySource });
   },
 };
 
@@ -39,20 +39,16 @@ export const bridge: Command = {
 const WRITTEN_MS = 1_000;
 
 /** Resolves with 0 when the input ends or a signal comes. Only messages go to standard output. */
-async function runBridge(
-  template: string | undefined,
-  url: string,
-  { env, keySource, complain }: Pick<Terminal, 'env' | 'keySource' | 'complain'>,
-): Promise<number> {
+async function runBridge(template: string | undefined, url: string, terminal: Terminal): Promise<number> {
   const [{ LineDecoder }, { Bridge }, { GatewayLink }] = await Promise.all([
     import('../../transports/stdio/line-decoder.ts'),
     import('../bridge/bridge.ts'),
     import('../bridge/gateway-link.ts'),
   ]);
   const log = (text: string) =>
-    complain(`stagedoor bridge${template === undefined ? '' : ` ${template}`}: ${text}`);
+    terminal.complain(`stagedoor bridge${template === undefined ? '' : ` ${template}`}: ${text}`);
   const endpoint = `${url}/mcp${template === undefined ? '' : `/${encodeURIComponent(template)}`}`;
-  const link = new GatewayLink(endpoint, () => requestCredentials(url, env, keySource), log);
+  const link = new GatewayLink(endpoint, () => requestCredentials(url, terminal), log);
   const write = async (line: string) => {
     if (process.stdout.write(`${line}\n`) || process.stdout.destroyed) return;
     await Promise.allSettled([once(process.stdout, 'drain')]); // when the client is gone, the bridge ends

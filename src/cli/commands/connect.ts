@@ -295,7 +295,7 @@ function recordOf({ kind, target, outcome }: Integration): object {
 
 async function verifyAll(
   integrations: readonly Integration[],
-  terminal: Pick<Terminal, 'busy' | 'env' | 'keySource'>,
+  terminal: Pick<Terminal, 'busy' | 'env' | 'keySource' | 'folder'>,
   person: Person | undefined,
 ): Promise<readonly Integration[]> {
   const { verify, verifyApi } = await import('../connect/verify.ts');

@@ -222,7 +222,7 @@ export const instanceRegister: Command = {
       const outcome = isRemoved && isNew ? 'it is removed again' : REMAINS;
       throw new CommandFailure(unhealthy(id, record, waitSeconds, outcome));
     }
-    const how = `"${commandAt(`connect ${template}`, gateway.url)}" shows how`;
+    const how = `"${commandAt(`connect ${template}`, gateway.url, terminal)}" shows how`;
     if (!input.has('json')) terminal.print(`MCP clients: ${gateway.url}/mcp/${template}; ${how}`);
     return 0;
   },

@@ -64,9 +64,13 @@ export const gatewayLogin: Command = {
   },
 };
 
+function withoutKey(terminal: Terminal): Terminal {
+  return { ...terminal, env: { ...terminal.env, STAGEDOOR_API_KEY: undefined } };
+}
+
 /** Warns where the address leads to a proxy or a mapped port: later commands send the token only after a proof. */
 async function warnUnproven(url: string, terminal: Terminal): Promise<void> {
-  const { prove } = requestCredentials(url, { ...terminal.env, STAGEDOOR_API_KEY: undefined });
+  const { prove } = requestCredentials(url, withoutKey(terminal));
   try {
     await prove?.(SEEK_MS);
   } catch (error) {
@@ -114,7 +118,7 @@ export const gatewayLogout: Command = {
     const named = namedUrl(input.text('url'), terminal.env);
     const removed = (named === undefined ? usualUrls(terminal).flatMap(variantsOf) : [named]).flatMap(
       (url) => {
-        const credentials = requestCredentials(url, { ...terminal.env, STAGEDOOR_API_KEY: undefined });
+        const credentials = requestCredentials(url, withoutKey(terminal));
         const token = removeToken(path, url);
         return token === undefined ? [] : [{ url, token, credentials }];
       },

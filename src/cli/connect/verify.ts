@@ -13,11 +13,10 @@ import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { VERSION } from '../../domain/version.ts';
 import { openTransport } from '../../transports/load-transport.ts';
 import { Reaper } from '../../transports/stdio/reaper.ts';
-import { type RequestCredentials, requestCredentials } from '../accounts/credentials.ts';
+import { type KeyHolder, type RequestCredentials, requestCredentials } from '../accounts/credentials.ts';
 import { CommandFailure } from '../failures.ts';
 import { fields, objectsOf } from '../remote/answers.ts';
 import { Remote } from '../remote/remote.ts';
-import type { Terminal } from '../terminal.ts';
 
 export interface Verification {
   /** The name of the server; undefined for a client of the HTTP API. */
@@ -38,8 +37,6 @@ const LIST_MS = 60_000;
 const CLIENT = { name: 'stagedoor-connect', version: VERSION };
 /** The profile that most clients send: the era with sessions, and no capabilities. */
 const PROFILE = { protocolVersion: LEGACY_VERSIONS[0], capabilities: {}, clientInfo: CLIENT };
-
-type KeyHolder = Pick<Terminal, 'env' | 'keySource'>;
 
 /**
  * Verifies a snippet. Throws CommandFailure with the reason when it does not work. `env` has the key as
@@ -133,7 +130,7 @@ function definitionOf(target: ConnectTarget, terminal: KeyHolder): InstanceDefin
 
 function credentialsOf(
   { key, url }: Pick<ConnectTarget, 'key' | 'url'>,
-  { env, keySource }: KeyHolder,
+  terminal: KeyHolder,
 ): Pick<RequestCredentials, 'headers' | 'prove'> {
-  return key === undefined ? { headers: {} } : requestCredentials(url, env, keySource);
+  return key === undefined ? { headers: {} } : requestCredentials(url, terminal);
 }

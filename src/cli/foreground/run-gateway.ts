@@ -25,7 +25,7 @@ export interface RunOptions {
   /** The worker that this process is. Default: this process is the whole gateway. */
   readonly worker?: ServerOptions['worker'];
   readonly firstPassword?: ServerOptions['firstPassword'];
-  readonly terminal: Pick<Terminal, 'print' | 'paint' | 'columns'>;
+  readonly terminal: Pick<Terminal, 'print' | 'paint' | 'columns' | 'env' | 'folder'>;
   /** The log. Default: standard error, see log.ts. */
   readonly log?: Logger;
   readonly onReady?: (server: RunningServer) => void;
@@ -112,7 +112,7 @@ class GatewayRun {
       optimizeCalls();
       announce(server, this.#config, terminal, log);
       if (this.#isFirst)
-        terminal.print(`log in with "${commandAt('gateway login admin', String(server.urls[0]))}"`);
+        terminal.print(`log in with "${commandAt('gateway login admin', String(server.urls[0]), terminal)}"`);
       onReady?.(server);
       if (isDemo) this.#demo = (await import('../demo/demo.ts')).openDemo(server, terminal);
       const reason = await runUntilStopped(this.#demo, this.#stop.first);
@@ -201,17 +201,19 @@ async function start(config: Config, options: ServerOptions): Promise<RunningSer
 function announce(
   { addresses, urls, warnings }: RunningServer,
   config: Config,
-  { print }: RunOptions['terminal'],
+  terminal: RunOptions['terminal'],
   log: Logger,
 ) {
-  for (const address of addresses) print(`stagedoor ${VERSION} listening on ${address}`);
+  for (const address of addresses) terminal.print(`stagedoor ${VERSION} listening on ${address}`);
   const url = String(urls[0]);
   const { kind, printable } = describeDatabase(config.databaseUrl, config.folder);
-  print(`database ${printable}${kind === 'memory' ? ': in memory, lost when the gateway stops' : ''}`);
-  print(
-    `MCP clients: ${config.publicUrl ?? url}/mcp/<template>; "${commandAt('connect <template>', url)}" shows how`,
+  terminal.print(
+    `database ${printable}${kind === 'memory' ? ': in memory, lost when the gateway stops' : ''}`,
   );
-  print(`console: ${url}/console`);
+  terminal.print(
+    `MCP clients: ${config.publicUrl ?? url}/mcp/<template>; "${commandAt('connect <template>', url, terminal)}" shows how`,
+  );
+  terminal.print(`console: ${url}/console`);
   for (const warning of warnings) log.warn(warning);
   const open = config.listeners.find(({ host }) => !isLoopback(host));
   const isEncrypted = config.tls.cert !== undefined || config.publicUrl?.startsWith('https:') === true;

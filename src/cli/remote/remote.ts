@@ -33,7 +33,7 @@ export async function findGateway(
     terminal.note(
       `${url} now gets keys and tokens without a proof; "${ownCommand('gateway logout')} --url ${url}" ends that`,
     );
-  const credentials = requestCredentials(url, terminal.env, terminal.keySource);
+  const credentials = requestCredentials(url, terminal);
   return new Remote(url, credentials, terminal.busy, terminal.note);
 }
 
