@@ -70,9 +70,12 @@ function setUpEarlier(id = newSessionId('earlier1')) {
   const limit: { until?: Promise<void> } = {};
   return {
     ...{ backends, endpoint, sse, session, limit },
-    async open(principal = 'ann', eventId = `${id}.0`, { pathName = 't', isForwarded = false } = {}) {
+    async open(
+      principal = 'ann',
+      eventId = `${id}.0`,
+      { pathName = 't', isForwarded = false, reply = new RecordedReply() } = {},
+    ) {
       const headers = { ...GET.headers, 'last-event-id': eventId };
-      const reply = new RecordedReply();
       const request = { ...GET, pathName, headers, principal: ofCaller(principal), isForwarded };
       const opening = async () => sse.open({ isOnly: true, messagesPath: '/m' }, request, reply, backends);
       return { reply, end: await endOf(opening()) };
@@ -230,6 +233,19 @@ test('a client whose stream led through a node that has ended continues on anoth
   mock.timers.tick(RESUME_MS);
   await settled();
   assert.is(session.isClosed, true);
+});
+
+test('so does one whose stream is lost while its session is recovered', async () => {
+  const { open, post, session } = setUpEarlier();
+  const through = { isForwarded: true };
+  const reply = new RecordedReply();
+  reply.lose();
+  await open('ann', `${session.id}.0`, { ...through, reply });
+  await settled();
+  assert.is(session.isClosed, false);
+  const second = (await open('ann', `${session.id}.0`, through)).reply;
+  await post(PING).done;
+  assert.equal([session.isClosed, lastOn(second)], [false, 1]);
 });
 
 /** The answers on a stream: id, and `delivered` of an error. */

@@ -134,7 +134,7 @@ export class LegacySse {
     const known = this.#connections.get(id);
     const connection = known ?? this.#connect(id, request, backends);
     if (!connection.isOf(request)) throw unknownSession();
-    connection.attach(request, reply, path);
+    connection.attach(request, reply, path, session);
     if (known === undefined && session !== undefined) void connection.carry(session);
     this.#resumed.next(id);
   }

@@ -81,10 +81,11 @@ export class SseConnection {
   /**
    * Sends everything on the stream of this reply from now on, first the messages that its client has not got. Requests of an
    * earlier life, and those whose answers are not kept, get an error; a notice replaces other messages (ADR 350). The stream
-   * before ends.
+   * before ends. `session`: one that continues, which `carry` follows. Known first: this stream may be lost already.
    */
-  attach(request: McpRequest, reply: ReplyWriter, messagesPath: string): void {
+  attach(request: McpRequest, reply: ReplyWriter, messagesPath: string, session?: McpSession): void {
     const before = this.#stream;
+    this.#session ??= session;
     this.#endWait();
     this.#hasPositions = readsPositions(request);
     this.#isKeeping = this.#hasPositions && request.isForwarded === true;
