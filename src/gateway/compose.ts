@@ -164,6 +164,7 @@ function composeInstances(base: Base) {
     clock: plainClock,
     hintsOf: (template) => (fleet.has(template) ? (fleet.group(template).policy.annotate ?? {}) : {}),
     onChanged: (template) => fleet.listChanged$.next({ template, list: 'tools' }),
+    steps: () => registry.steps,
   });
   const { openElsewhere } = others;
   const fleet: Fleet = new Fleet({

@@ -34,6 +34,8 @@ export class Registry {
   readonly views: ViewRegistry;
   readonly templates: TemplateRegistry;
   readonly instances: InstanceRegistry;
+  /** For the parts of the registry, and the approved tools. */
+  readonly steps: RegistrySteps;
   /** Runs the tasks of large changes. */
   readonly scheduler: RegistryDeps['scheduler'];
   readonly #queue: ChangeQueue;
@@ -51,13 +53,14 @@ export class Registry {
     this.#queue = new ChangeQueue(deps.scheduler, deps.clock.now);
     const parts = { ...deps, emit: (event: GatewayEvent) => this.#emit(event) };
     this.#active = new ActiveRegistry(parts);
-    const steps: RegistrySteps = {
+    this.steps = {
       change: (work) => this.#change(work),
       reload: () => this.#reload(),
       forceReload: () => this.#forceReload(),
       advance: (revision, count) => this.#advance(revision, count),
       isClosed: () => this.#isClosed,
     };
+    const { steps } = this;
     const isView = (name: string) => this.views.find(name) !== undefined;
     this.definitions = new DefinitionRegistry({ ...deps, active: this.#active, isView }, steps);
     this.views = new ViewRegistry(parts, steps);

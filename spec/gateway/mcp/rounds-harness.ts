@@ -15,6 +15,7 @@ import { spreadClock } from '../../../src/domain/time/clock.ts';
 import { ClientSide } from '../../../src/gateway/endpoint/client-side.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
+import type { RegistrySteps } from '../../../src/registry/change-queue.ts';
 import { ViewRegistry } from '../../../src/registry/kinds/view-registry.ts';
 import { ToolApprovals } from '../../../src/registry/pinned/tool-approvals.ts';
 import { heldQuestions } from '../../helpers/backends/calls-with-questions.ts';
@@ -35,6 +36,15 @@ export const LEGACY: BackendOptions = { fields: HTTP };
 
 const REFUSED = backendUnavailable('connection refused', { delivered: 'unknown', health: 'unreachable' });
 const QUESTION = { message: 'sure?', requestedSchema: {} };
+
+/** Of a registry without a queue. */
+const STEPS: RegistrySteps = {
+  change: (work) => work(),
+  reload: async () => {},
+  forceReload: async () => {},
+  advance: () => true,
+  isClosed: () => false,
+};
 
 /** Instances `a` and `b` of template `t`, which ask the client before they answer. `slow` never ends, `refused` makes an instance unhealthy. */
 export class RoundsHarness {
@@ -58,16 +68,7 @@ export class RoundsHarness {
       dispatcher,
       budget,
       emit,
-      views: new ViewRegistry(
-        { store, clock: simulatedClock, scheduler, emit, fleet },
-        {
-          change: (work) => work(),
-          reload: async () => {},
-          forceReload: async () => {},
-          advance: () => true,
-          isClosed: () => false,
-        },
-      ),
+      views: new ViewRegistry({ store, clock: simulatedClock, scheduler, emit, fleet }, STEPS),
       approvals: new ToolApprovals({
         store: store.approvals,
         scheduler,
@@ -75,6 +76,7 @@ export class RoundsHarness {
         clock: simulatedClock,
         hintsOf: () => ({}),
         onChanged: () => {},
+        steps: () => STEPS,
       }),
       heldQuestions: heldQuestions(),
       listReader: new ListReader({ scheduler }),

@@ -10,6 +10,7 @@ import { parseRegistryDocument } from '../../../src/registry/files/registry-file
 import { becomes } from '../../helpers/eventually.ts';
 import { livesFor } from '../../helpers/stores/lives.ts';
 import { suite } from '../../helpers/suite.ts';
+import { passTurns } from '../../helpers/time/turns.ts';
 
 const test = suite('pinned templates of a database', { timeoutMs: 30_000 });
 const lives = livesFor(test);
@@ -78,6 +79,28 @@ test('a list with a tool that waits is read once for each request', async () => 
   await list();
   await list();
   assert.is(listings(), before + 2);
+});
+
+test('a template that is released while an approval is being stored keeps none', async () => {
+  await (await startPinned()).close({ graceMs: 0 });
+  await approveAnother();
+  const gateway = await lives.start();
+  await gateway.register('t', { id: 'b', endpoint: lives.server.url }, { waitMs: 20_000 });
+  assert.is(await echo(gateway), 'TOOL_NOT_FOUND');
+  const { save } = lives.store.approvals;
+  const [saving, stored] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  lives.store.approvals.save = async (rows) => {
+    saving.resolve();
+    await stored.promise;
+    return save(rows);
+  };
+  const approved = gateway.internals.approvals.approve('t');
+  await saving.promise;
+  const released = gateway.changeTemplate('t', { approve: 'none' });
+  await passTurns(20);
+  stored.resolve();
+  await Promise.all([approved, released]);
+  assert.equal(await lives.store.approvals.list(), []);
 });
 
 test('another node follows what was pinned, approved and released here', async () => {

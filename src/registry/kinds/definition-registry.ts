@@ -168,7 +168,7 @@ export class DefinitionRegistry {
     const wasPinned = approvals?.isPinned(template) === true;
     await change();
     const instances = fleet.has(template) ? fleet.group(template).refs : [];
-    this.#steps.advance(await restOfChange(approvals?.settle(template, wasPinned, instances)));
+    await restOfChange(approvals?.settle(template, wasPinned, instances));
   }
 }
 

@@ -71,7 +71,7 @@ export class TemplateRegistry {
         this.#deps.active.refuseNonEmpty(template);
       }
       this.#deps.active.deleteTemplate(template);
-      this.#steps.advance(await restOfChange(approvals?.settle(template, wasPinned, [])));
+      await restOfChange(approvals?.settle(template, wasPinned, []));
     });
   }
 
@@ -92,7 +92,7 @@ export class TemplateRegistry {
     this.#steps.advance(await this.#deps.store.templates.save(change));
     this.#deps.active.applySettings(changedTemplate(before, change));
     const { refs } = fleet.group(name);
-    this.#steps.advance(await restOfChange(approvals?.settle(name, wasPinned, refs)));
+    await restOfChange(approvals?.settle(name, wasPinned, refs));
     return true;
   }
 }

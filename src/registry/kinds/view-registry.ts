@@ -187,7 +187,7 @@ export class ViewRegistry {
   async #settle(before: ViewDefinition | undefined, after: ViewDefinition | undefined): Promise<void> {
     const id = after?.id ?? before?.id ?? '';
     if ((before?.approve === 'pinned') === (after?.approve === 'pinned')) return;
-    this.#steps.advance(await restOfChange(this.#deps.approvals?.forget(id)));
+    await restOfChange(this.#deps.approvals?.forget(id));
   }
 
   #set(view: StoredView): void {

@@ -20,6 +20,7 @@ import { checkedItem } from '../../protocol/aggregate/items.ts';
 import { type ChosenItem, CompiledView } from '../../protocol/aggregate/views/view-choices.ts';
 import type { Waiting } from '../../protocol/aggregate/views/view-problems.ts';
 import type { WithheldTool } from '../../transports/open-options.ts';
+import type { RegistrySteps } from '../change-queue.ts';
 import {
   digestOf,
   type ListedTool,
@@ -35,6 +36,8 @@ interface ToolApprovalsDeps extends Pick<PinnedScopeDeps, 'emit' | 'clock'> {
   readonly hintsOf: (template: string) => Readonly<Record<string, ToolHints>>;
   /** Called when the approvals of a template have changed. */
   readonly onChanged: (template: string) => void;
+  /** Those of the registry, of whose changes the approvals are. */
+  readonly steps: () => Pick<RegistrySteps, 'change' | 'advance'>;
 }
 
 interface PinnedView {
@@ -137,32 +140,31 @@ export class ToolApprovals {
 
   /**
    * Completes a change of a template that may have been pinned or released here: approves the tools that its instances list now,
-   * or, if none does, the first list of one; or drops the approvals. Resolves with the revision of a change.
-   * DATABASE_UNAVAILABLE.
+   * or, if none does, the first list of one; or drops the approvals. A part of that change. DATABASE_UNAVAILABLE.
    */
   async settle(
     template: string,
     wasPinned: boolean,
     instances: readonly { readonly tools: Pick<ToolCache, 'lookUp'> | undefined }[],
-  ): Promise<number | undefined> {
-    const isPinned = this.#templates.has(template);
-    if (isPinned === wasPinned) return undefined;
-    const revision = await this.forget(template);
-    if (!isPinned) return revision;
-    return this.approveFirst(template, () => Promise.all(instances.map(({ tools }) => tools?.lookUp())));
+  ): Promise<void> {
+    const scope = this.#templates.get(template);
+    if ((scope !== undefined) === wasPinned) return;
+    await this.forget(template);
+    if (scope?.isFirst !== true) return;
+    await scope.gather(() => Promise.all(instances.map(({ tools }) => tools?.lookUp())));
+    await this.#save(scope);
   }
 
   /**
-   * Forgets the approvals of a template or view that was pinned or released here, also those of an earlier one with this name.
-   * Resolves with the revision of the change. DATABASE_UNAVAILABLE.
+   * Forgets the approvals of a template or view that was pinned or released here, also those of an earlier one with this name. A
+   * part of that change. DATABASE_UNAVAILABLE.
    */
-  async forget(id: string): Promise<number | undefined> {
+  async forget(id: string): Promise<void> {
     const others = [...(this.#stored ?? [])].filter(([scope]) => scope !== id);
     this.#stored = this.#stored && new Map(others);
-    const revision = await this.#deps.store.deleteOf(id);
+    this.#deps.steps().advance(await this.#deps.store.deleteOf(id));
     this.#of(id)?.replace([]);
     if (this.#views.has(id)) this.viewChanged$.next(id);
-    return revision;
   }
 
   /** True for a pinned view of which nothing is approved yet, so that its first list will be. */
@@ -170,17 +172,20 @@ export class ToolApprovals {
     return this.#views.get(view)?.scope.isFirst === true;
   }
 
-  /**
-   * Approves the tools that `list` lists if nothing is approved yet. Resolves with the revision of the change.
-   * DATABASE_UNAVAILABLE.
-   */
-  async approveFirst(id: string, list: () => Promise<unknown>): Promise<number | undefined> {
+  /** Approves the tools that `list` lists if nothing is approved yet. DATABASE_UNAVAILABLE. */
+  async approveFirst(id: string, list: () => Promise<unknown>): Promise<void> {
     const scope = this.#of(id);
-    if (scope?.isFirst !== true) return undefined;
+    if (scope?.isFirst !== true) return;
     await scope.gather(list);
-    const revision = await this.#save(scope);
+    await this.#saveFirst(scope);
     if (this.#views.has(id)) this.viewChanged$.next(id);
-    return revision;
+  }
+
+  /** Approves what was listed first, as a change of its own. */
+  #saveFirst(scope: PinnedScope): Promise<void> {
+    return this.#deps.steps().change(async () => {
+      if (this.#of(scope.id) === scope && scope.isFirst) await this.#save(scope);
+    });
   }
 
   /** The tools of a pinned template or view, sorted by name. DATABASE_UNAVAILABLE. */
@@ -239,14 +244,16 @@ export class ToolApprovals {
     tools?: readonly string[],
     digests?: readonly string[],
   ): Promise<readonly string[]> {
-    const scope = this.#of(id);
-    if (scope === undefined) return [];
-    const unknown = tools?.find((tool) => !scope.knows(tool));
-    if (unknown !== undefined) throw toolNotFound(unknown, id);
-    const approvals = await this.#takenOf(id, scope.waiting(tools, digests && new Set(digests)));
-    await this.#save(scope, approvals);
-    if (this.#views.has(id)) this.viewChanged$.next(id);
-    return approvals.map(({ tool }) => tool);
+    return this.#deps.steps().change(async () => {
+      const scope = this.#of(id);
+      if (scope === undefined) return [];
+      const unknown = tools?.find((tool) => !scope.knows(tool));
+      if (unknown !== undefined) throw toolNotFound(unknown, id);
+      const approvals = await this.#takenOf(id, scope.waiting(tools, digests && new Set(digests)));
+      await this.#save(scope, approvals);
+      if (this.#views.has(id)) this.viewChanged$.next(id);
+      return approvals.map(({ tool }) => tool);
+    });
   }
 
   /** The items that the view takes now, all of a template, in several turns. `other` gets each other item. */
@@ -277,7 +284,7 @@ export class ToolApprovals {
     const scope = new PinnedScope(id, kind, {
       ...this.#deps,
       // The next list tries again when the store fails.
-      onFirst: (first) => void this.#save(first).catch(() => undefined),
+      onFirst: (first) => void this.#saveFirst(first).catch(() => undefined),
     });
     if (this.#stored !== undefined) scope.replace(this.#stored.get(id) ?? []);
     return scope;
@@ -306,16 +313,14 @@ export class ToolApprovals {
     return trust;
   }
 
-  async #save(
-    scope: PinnedScope,
-    approvals: readonly NewApproval[] = scope.waiting(),
-  ): Promise<number | undefined> {
-    const { store, emit, scheduler } = this.#deps;
-    let revision: number | undefined;
+  async #save(scope: PinnedScope, approvals: readonly NewApproval[] = scope.waiting()): Promise<void> {
+    const { store, emit, scheduler, steps } = this.#deps;
+    let isBegun = false;
     for (const rows of inGroups(approvals, MAX_ROWS)) {
       await scheduler.turn(rows.length);
       const saving = store.save(rows);
-      revision = await (revision === undefined ? saving : restOfChange(saving));
+      steps().advance(await (isBegun ? restOfChange(saving) : saving));
+      isBegun = true;
     }
     scope.add(approvals); // all in one turn: a part would make the other tools new ones
     this.#savedMeanwhile?.push(...approvals);
@@ -325,7 +330,6 @@ export class ToolApprovals {
       scheduler,
     );
     if (approvals.length > 0 && this.#templates.has(scope.id)) this.#deps.onChanged(scope.id);
-    return revision;
   }
 }
 
