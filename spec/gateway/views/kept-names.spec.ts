@@ -1,10 +1,12 @@
 // The names that a view gives, which are stored, so that they stay those of the same tools and prompts.
 
 import * as assert from 'uvu/assert';
+import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { becomes, until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
+import { alarmsOf, settled } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('names that a view keeps');
 
@@ -36,6 +38,33 @@ test('names that are given while others are being stored are stored, too', async
     assert.equal(view?.names, { tools: { search: 'a/search' }, prompts: { greet: 'a/greet' } });
   } finally {
     released.resolve();
+    await gateway.close({ graceMs: 0 });
+  }
+});
+
+test('a name that could not be stored is stored 5 s later', async () => {
+  const { clock, ring } = alarmsOf(5_000);
+  const store = new MemoryStore();
+  const gateway = await createGateway({ store, clock });
+  const { save } = store.views;
+  try {
+    await gateway.views.put({ id: 'v', from: [{ template: 'a' }] });
+    const tools = [{ name: 'search', inputSchema: { type: 'object' } }];
+    await gateway.register('a', { id: 'one', handler: () => ({ tools }) });
+    let isAway = true;
+    let refused = 0;
+    store.views.save = async (...given) => {
+      if (!isAway) return save(...given);
+      refused += 1;
+      throw databaseUnavailable(new Error('away'), 'no');
+    };
+    await gateway.list('v', 'tools');
+    await until(() => refused === 1, 'the name is being stored');
+    isAway = false;
+    await settled();
+    ring();
+    await becomes(async () => (await store.views.list())[0]?.names.tools, { search: 'a/search' }, 2_000);
+  } finally {
     await gateway.close({ graceMs: 0 });
   }
 });

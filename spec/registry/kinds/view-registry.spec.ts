@@ -6,6 +6,7 @@ import { systemClock } from '../../../src/domain/time/clock.ts';
 import { NO_NAMES, type StoredView, type ViewDefinition } from '../../../src/domain/views/view.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { etagOf, type ViewCondition, ViewRegistry } from '../../../src/registry/kinds/view-registry.ts';
+import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { turnsOf, untimedScheduler } from '../../helpers/time/turns.ts';
 
@@ -102,6 +103,23 @@ test('names are stored in the view that another node has just changed, and not i
   await others.delete('v');
   await give('b');
   assert.equal(await stored(), []);
+});
+
+test('names that cannot be stored because other nodes change the view again and again are not given up in silence', async () => {
+  const store = new MemoryStore();
+  const [views, others] = [setUp(store), setUp(store)];
+  const of = (title: number): ViewDefinition => ({ id: 'v', title: `${title}`, from: [{ template: 't' }] });
+  await put(views, of(0));
+  const { save } = store.views;
+  let changes = 0;
+  store.views.save = async (view, before) => {
+    if (view.names.tools.a === undefined) return save(view, before);
+    changes += 1;
+    await put(others, of(changes));
+    return save(view, before);
+  };
+  const given = views.saveNames('v', ({ prompts }) => ({ prompts, tools: { a: 't/a' } }));
+  assert.equal([await codeOf(given), changes], ['DATABASE_UNAVAILABLE', 5]);
 });
 
 test('1,000 views of another node are compared and put in force in several turns', async () => {

@@ -5,6 +5,7 @@ import { Subject } from 'rxjs';
 import type { Fleet } from '../../actors/fleet.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { mayUseInView } from '../../domain/accounts/rights.ts';
+import { hasCode } from '../../domain/errors/errors.ts';
 import type { Client } from '../../domain/mcp/client.ts';
 import { type ListField, MODERN_VERSIONS, NOTICED_LISTS } from '../../domain/mcp/mcp.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
@@ -26,6 +27,9 @@ export interface ServedViewDeps {
   readonly callLimiter: CallLimiter;
   readonly approvals: Pick<ToolApprovals, 'waitingIn'>;
 }
+
+/** The wait before names that could not be stored are stored again, in ms. */
+const RETRY_MS = 5_000;
 
 /** A caller over HTTP, to which tools are listed as a client of the newest revision gets them. */
 export const GATEWAY_PROFILE = {
@@ -51,6 +55,8 @@ export class ServedView {
   #isSaving = false;
   /** True when names were given since those were gathered that are stored now, or are being stored. */
   #hasUnsaved = false;
+  #endRetry = (): void => {};
+  #isClosed = false;
 
   /** `lists`: those of all views; undefined for a draft. */
   constructor(
@@ -131,6 +137,8 @@ export class ServedView {
   }
 
   close(): void {
+    this.#isClosed = true;
+    this.#endRetry();
     this.directory.close();
     this.backends.close('viewDeleted');
   }
@@ -156,7 +164,7 @@ export class ServedView {
     if (!this.#isDraft && !this.#isSaving) void this.#saveNames();
   }
 
-  /** Stores the names that were given. Never rejects: the next name that is given is stored with those that could not be. */
+  /** Stores the names that were given. Never rejects: those that could not be stored are stored later. */
   async #saveNames(): Promise<void> {
     // The names that another node stored first count; they are in force here then.
     const merge = (stored: NameTargets): NameTargets => ({
@@ -164,6 +172,7 @@ export class ServedView {
       prompts: { ...this.names.prompts, ...stored.prompts },
     });
     const { registry } = this.#deps;
+    this.#endRetry();
     this.#isSaving = true;
     try {
       while (this.#hasUnsaved) {
@@ -171,9 +180,15 @@ export class ServedView {
         await registry.saveNames(this.#id, merge);
         this.names = merge(registry.find(this.#id)?.names ?? this.names);
       }
-    } catch {
-      // The database does not answer, or the gateway is closed.
+    } catch (thrown) {
+      this.#hasUnsaved = true;
+      if (!hasCode(thrown, 'SHUTTING_DOWN')) this.#retryLater();
     }
     this.#isSaving = false;
+  }
+
+  #retryLater(): void {
+    const { clock } = this.#deps.aggregate;
+    if (!this.#isClosed) this.#endRetry = clock.background.alarm(RETRY_MS, () => void this.#saveNames());
   }
 }

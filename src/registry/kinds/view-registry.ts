@@ -110,18 +110,18 @@ export class ViewRegistry {
     });
   }
 
-  /** Stores the owners of bare names, as far as nothing else was stored for them meanwhile. Nothing for a view that is gone. */
+  /**
+   * Stores the owners of bare names, as far as nothing else was stored for them meanwhile. Nothing for a view that is gone.
+   * DATABASE_UNAVAILABLE.
+   */
   async saveNames(id: string, merge: (names: NameTargets) => NameTargets): Promise<void> {
-    await this.#steps.change(async () => {
-      for (let left = MAX_ATTEMPTS; left > 0; left -= 1) {
-        const before = this.#views.get(id);
-        if (before === undefined) return;
-        const view = { ...before, names: merge(before.names) };
-        if (isDeepStrictEqual(view, before)) return;
-        const revision = await this.#deps.store.views.save(view, before);
-        if (this.#steps.advance(revision)) return this.#keep(id, view);
-        await this.#steps.forceReload(); // another node has just changed it
-      }
+    await this.#changing(id, {}, async (before) => {
+      if (before === undefined) return true;
+      const view = { ...before, names: merge(before.names) };
+      if (isDeepStrictEqual(view, before)) return true;
+      if (!this.#steps.advance(await this.#deps.store.views.save(view, before))) return undefined;
+      this.#keep(id, view);
+      return true;
     });
   }
 
