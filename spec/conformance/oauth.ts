@@ -90,6 +90,18 @@ export function oauthConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(row, { ...rowOf('a', { value: 'z', consumedAt: at(3) }), version: 3 });
   });
 
+  declare('a row is deleted in the version that was read, by one of many', async ({ oauth }) => {
+    await oauth.save(rowOf('a'));
+    await oauth.save(rowOf('a'));
+    assert.is(await oauth.delete('code', ['a', 'b'], 1), 0);
+    const tries = [1, 2, 3].map(() => oauth.delete('code', ['a'], 2));
+    assert.is((await Promise.all(tries)).filter((count) => count === 1).length, 1);
+    for (const key of ['a', 'b', 'c']) await oauth.save(rowOf(key));
+    assert.is(await oauth.delete('refresh', ['a']), 0, 'another kind');
+    assert.is(await oauth.delete('code', ['a', 'b', 'none']), 2);
+    assert.equal(keysOf(await oauth.list({ kind: 'code' }, 10)), ['c']);
+  });
+
   declare('rows are listed newest first, and counted', async ({ oauth }) => {
     await oauth.save(rowOf('a', { kind: 'grant', userId: 'u', clientKey: 'c', createdAt: at(1) }));
     await oauth.save(rowOf('b', { kind: 'grant', userId: 'u', createdAt: at(2), usedAt: at(3) }));

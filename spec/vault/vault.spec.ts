@@ -254,6 +254,41 @@ vaults(
 );
 
 vaults(
+  'disconnecting revokes the tokens that were renewed meanwhile',
+  withBackend(async ({ backend, target, store, node }) => {
+    const vault = node();
+    await connect(vault, target, 'user-1');
+    const tokens = vault.tokens(target, 'user-1');
+    const refused = await tokens.current();
+    const [connection] = await vault.list('user-1');
+    assert.ok(connection);
+    const { list } = store.oauth;
+    store.oauth.list = async (...asked) => {
+      store.oauth.list = list;
+      const rows = await list(...asked);
+      assert.is(await tokens.renewed(refused), true);
+      return rows;
+    };
+    assert.ok(await vault.disconnect(connection.id));
+    await until(() => backend.revoked.length > 0);
+    assert.equal(backend.revoked, backend.issued.slice(-1));
+    assert.equal(await vault.list(), []);
+  }),
+);
+
+vaults(
+  'registers itself once at a server that names no possible time for the end of its secret',
+  withBackend(
+    async ({ backend, target, node }) => {
+      await connect(node(), target, 'user-1');
+      await connect(node(), target, 'user-2');
+      assert.is(backend.registrations, 1);
+    },
+    { secretExpiresAt: '1e400' },
+  ),
+);
+
+vaults(
   'a backend that names the authorization server of another gets none of its accounts',
   withBackend(async ({ backend, target, node }) => {
     const vault = node();

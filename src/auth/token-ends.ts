@@ -50,14 +50,19 @@ export class TokenEnds {
       return oauth.grants.revoke(grantId, userId);
     }
     const { userId, id, expiresAtMs } = await tokens.read(token);
-    return this.endLoginToken(userId, { id, expiresAtMs });
-  }
-
-  /** Ends a login token of which only the id is known, as `end` does. */
-  async endLoginToken(userId: string, { id, expiresAtMs }: EndedToken): Promise<void> {
-    const { accounts, clock, oauth, onEnded } = this.#options;
     // First: if it fails, the caller can still log out again.
     await oauth?.endSignIn(id);
+    await this.#endToken(userId, { id, expiresAtMs });
+  }
+
+  /** Ends the login token of a sign-in, as `end` does, then the sign-in: if it fails, its browser can still sign out again. */
+  async endLoginToken(userId: string, token: EndedToken): Promise<void> {
+    await this.#endToken(userId, token);
+    await this.#options.oauth?.endSignIn(token.id);
+  }
+
+  async #endToken(userId: string, { id, expiresAtMs }: EndedToken): Promise<void> {
+    const { accounts, clock, onEnded } = this.#options;
     if (!(await accounts.endToken(userId, { id, expiresAtMs }, clock.wall()))) {
       const at = new Date(clock.wall()).toISOString();
       await accounts.changeUser(userId, { credentialsChangedAt: at, updatedAt: at });

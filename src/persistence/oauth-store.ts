@@ -84,7 +84,8 @@ export interface OAuthStore {
   consume(kind: OAuthKind, key: string, at: string): Promise<boolean>;
   /** Sets `usedAt` by key; unknown keys are ignored. */
   touch(kind: OAuthKind, usedAt: ReadonlyMap<string, string>): Promise<void>;
-  delete(kind: OAuthKind, keys: readonly string[]): Promise<void>;
+  /** Resolves with the number of deleted rows. `version`: only in this version. */
+  delete(kind: OAuthKind, keys: readonly string[], version?: number): Promise<number>;
   /** The oldest rows that the filter selects, the oldest first, without their values: also those that cannot be decrypted. */
   oldest(filter: OAuthFilter, limit: number): Promise<Pick<OAuthRow, 'key' | 'createdAt'>[]>;
   /** Deletes all rows of a grant, a user or a client. False when there was none. */

@@ -1,6 +1,7 @@
 // The rows of connections: one for each owner, issuer and resource.
 
 import Type from 'typebox';
+import { databaseUnavailable } from '../domain/errors/gateway-errors.ts';
 import { type AccountConnection, SHARED } from '../domain/instances/account-connection.ts';
 import { type Clock, DAY_MS } from '../domain/time/clock.ts';
 import { oauthKey, readUndamaged, rowReader } from '../persistence/oauth-rows.ts';
@@ -83,6 +84,8 @@ interface AccountConnectionsOptions {
   readonly warn: (line: string) => void;
 }
 
+/** Times that others may change a row between its reading and its deletion. */
+const MAX_CHANGES = 20;
 /** The most connections of one list, the newest. */
 const MAX_LISTED = 1_000;
 /** The time after which the sweep deletes a connection that was ended, or not used, in ms. A use is written once a day. */
@@ -150,12 +153,18 @@ export class AccountConnections {
     owner?: string,
   ): Promise<{ readonly key: string; readonly read?: ReadAccountConnection | undefined } | undefined> {
     if (!SHOWN_ID.test(id)) return undefined;
+    const { store, warn } = this.#options;
     const filter = { ...filterOf(owner), keyPrefix: id };
-    const [row] = await this.#options.store.list(filter, 1);
-    if (row === undefined) return undefined;
-    await this.delete(row.key);
-    const [read] = readUndamaged([row], readAccountConnection, this.#options.warn);
-    return { key: row.key, read };
+    for (let changes = 0; changes < MAX_CHANGES; changes += 1) {
+      const [row] = await store.list(filter, 1);
+      if (row === undefined) return undefined;
+      const { kind, key, version } = row;
+      // Tokens that were renewed since it was read would be lost, and not be revoked.
+      if ((await store.delete(kind, [key], version)) === 0) continue;
+      const [read] = readUndamaged([row], readAccountConnection, warn);
+      return { key, read };
+    }
+    throw databaseUnavailable(new Error('other nodes changed it again and again'), 'no');
   }
 
   get #now(): string {

@@ -153,7 +153,8 @@ export class OwnClients {
       ),
     );
     const { client_id: id, client_secret: secret, client_secret_expires_at: expires } = answer;
-    const expiresAtMs = typeof expires === 'number' && expires > 0 ? expires * 1_000 : undefined;
+    const isTime = typeof expires === 'number' && expires > 0 && Number.isFinite(expires * 1_000);
+    const expiresAtMs = isTime ? expires * 1_000 : undefined;
     return {
       id,
       ...(typeof secret === 'string' ? { secret } : {}),

@@ -1,6 +1,7 @@
 // What ends while a request that uses it is being served.
 
 import * as assert from 'uvu/assert';
+import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { Clients } from '../../../src/http/oauth/clients/clients.ts';
 import { appFor } from '../../helpers/http/app.ts';
@@ -28,6 +29,26 @@ test('a grant that ends while its code is redeemed gives no token', async () => 
     ...{ code, code_verifier: begun.verifier },
   });
   assert.equal([status, body.error], [400, 'invalid_grant']);
+});
+
+test('a code whose grant could not be stored can be redeemed again', async () => {
+  const { oauth } = app.oauthStore;
+  const client = await register(app.url);
+  const begun = await begin(app.url, client);
+  const code = (await allow(begun)).get('code') ?? '';
+  const redeem = () =>
+    askToken(app.url, {
+      ...{ grant_type: 'authorization_code', client_id: client.client_id, redirect_uri: REDIRECT },
+      ...{ code, code_verifier: begun.verifier },
+    });
+  const { replace } = oauth;
+  oauth.replace = async (row, version) => {
+    if (row.kind === 'grant') throw databaseUnavailable(new Error('away'), 'no');
+    return replace(row, version);
+  };
+  const { status } = await redeem();
+  oauth.replace = replace;
+  assert.equal([status, (await redeem()).status], [503, 200]);
 });
 
 for (const held of ['find', 'end'] as const)

@@ -1,6 +1,7 @@
 // One sign-in of a browser: a login of the console is known at the pages, and signing out at either place ends both.
 
 import * as assert from 'uvu/assert';
+import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { PASSWORD } from '../../helpers/http/accounts.ts';
 import { type Answer, appFor } from '../../helpers/http/app.ts';
@@ -100,6 +101,22 @@ test('"Not you?" ends the session of the console, for a copy of its cookie, too'
   assert.is(await consoleIn(browser).name(), 401);
   assert.is(await consoleIn(thief).name(), 401);
   assert.is(await rows(), 0);
+});
+
+test('so does the second "Not you?" when the database failed at the first one', async () => {
+  const browser = new Browser(app.url);
+  const console = consoleIn(browser);
+  await console.login();
+  const { page } = await pageIn(browser);
+  const { accounts } = app.oauthStore;
+  const { endToken } = accounts;
+  accounts.endToken = () => Promise.reject(databaseUnavailable(new Error('away'), 'no'));
+  const failed = await browser.submit(page, 'Sign in with another account');
+  assert.is(failed.status, 503);
+  accounts.endToken = endToken;
+  assert.is(await console.name(), 'ada');
+  await browser.submit(page, 'Sign in with another account');
+  assert.equal([await console.name(), await rows()], [401, 0]);
 });
 
 test('a new sign-in at the pages keeps the console of the same user, and ends that of another', async () => {

@@ -32,6 +32,9 @@ export function useOnceIn(
       sweptAtMs = now();
       sweep(createdAt).catch(() => undefined); // a later one deletes them
     }
-    return isFirst ? () => oauth.delete('confirmation', [key]) : undefined;
+    if (!isFirst) return undefined;
+    return async () => {
+      await oauth.delete('confirmation', [key]);
+    };
   };
 }

@@ -97,15 +97,16 @@ function rowAdapter(kind: OAuthKind, options: AdapterOptions): Partial<Adapter> 
     },
     consume: async (id) => {
       const key = oauthKey(kind, id);
-      if (await store.consume(kind, key, new Date(clock.wall()).toISOString())) {
-        if (kind === 'code' || kind === 'device') await keepGrant(kind, key, options);
-        return;
-      }
+      // First: if it fails, the code can be redeemed again, which would be a replay after it.
+      if (kind === 'code' || kind === 'device') await keepGrant(kind, key, options);
+      if (await store.consume(kind, key, new Date(clock.wall()).toISOString())) return;
       const [row] = await store.find(kind, [key]);
       await endReplayed(row?.grantId, kind, options);
       throw new errors.InvalidGrant('already used');
     },
-    destroy: async (id) => store.delete(kind, [oauthKey(kind, id)]),
+    destroy: async (id) => {
+      await store.delete(kind, [oauthKey(kind, id)]);
+    },
   };
 }
 
@@ -127,7 +128,9 @@ async function keepGrant(kind: 'code' | 'device', codeKey: string, options: Adap
       ? Date.parse(grant.createdAt) + GRANT_MS
       : clock.wall() + tokenSeconds * 1_000;
   const expiresAt = new Date(endMs).toISOString();
-  if (!(await store.replace(rowOfGrant({ ...grant, expiresAt }), row.version)))
+  const isKept = await store.replace(rowOfGrant({ ...grant, expiresAt }), row.version);
+  // Else another redemption of the same code has kept it.
+  if (!isKept && (await store.find('grant', [row.key])).length === 0)
     throw new errors.InvalidGrant('the grant has ended');
   await clients.used(grant.clientId);
 }

@@ -36,8 +36,11 @@ export function memoryOAuth(rows: Map<string, OAuthRow>, changed: () => void): O
         if (row !== undefined) rows.set(key, { ...row, usedAt: at });
       }
     },
-    delete: async (kind, keys) => {
-      for (const key of keys) if (found(kind, key) !== undefined) rows.delete(key);
+    delete: async (kind, keys, version) => {
+      const isMeant = (key: string) => version === undefined || found(kind, key)?.version === version;
+      const deleted = keys.filter((key) => found(kind, key) !== undefined && isMeant(key));
+      for (const key of deleted) rows.delete(key);
+      return deleted.length;
     },
     oldest: async (filter, limit) =>
       matching(filter)

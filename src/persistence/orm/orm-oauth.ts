@@ -74,12 +74,12 @@ export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined):
           ),
         );
     },
-    delete: async (kind, keys) => {
-      await operations.writeWithoutSync(
-        (em, { oauth }) => rowsIn(em, oauth).delete({ kind, key: keys }),
+    delete: (kind, keys, version) =>
+      operations.writeWithoutSync(
+        (em, { oauth }) =>
+          rowsIn(em, oauth).delete({ kind, key: keys, ...(version !== undefined && { version }) }),
         'statements',
-      );
-    },
+      ),
     oldest: (filter, limit) =>
       operations.run(async (em, { oauth }) => {
         const order = { orderBy: { createdAt: 'asc', key: 'asc' }, limit } as const;
