@@ -2,14 +2,27 @@
 
 import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
-import { systemClock } from '../../../src/domain/time/clock.ts';
+import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
 import { Clients } from '../../../src/http/oauth/clients/clients.ts';
 import { appFor } from '../../helpers/http/app.ts';
-import { allow, askToken, begin, REDIRECT, register, startSignIn } from '../../helpers/identity/sign-in.ts';
+import {
+  allow,
+  askToken,
+  begin,
+  REDIRECT,
+  register,
+  startSignIn,
+  tokensOf,
+} from '../../helpers/identity/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('ends during a request');
-const app = appFor(test, () => startSignIn(), 'each');
+/** Pauses of half a second take none. */
+const clock: Clock = {
+  ...systemClock,
+  alarm: (waitMs, callback) => systemClock.alarm(waitMs === 500 ? 0 : waitMs, callback),
+};
+const app = appFor(test, () => startSignIn({ clock }), 'each');
 
 test('a grant that ends while its code is redeemed gives no token', async () => {
   const { oauth } = app.oauthStore;
@@ -49,6 +62,21 @@ test('a code whose grant could not be stored can be redeemed again', async () =>
   const { status } = await redeem();
   oauth.replace = replace;
   assert.equal([status, (await redeem()).status], [503, 200]);
+});
+
+test('the first refresh token of a grant is stored again when the database fails: its code is used', async () => {
+  const { oauth } = app.oauthStore;
+  const { replace } = oauth;
+  let failures = 0;
+  oauth.replace = async (row, version) => {
+    if (row.kind !== 'refresh' || failures > 1) return replace(row, version);
+    failures += 1;
+    throw databaseUnavailable(new Error('away'), 'unknown');
+  };
+  const client = await register(app.url);
+  const { refresh_token = '' } = await tokensOf(app.url, client);
+  const asked = { grant_type: 'refresh_token', client_id: client.client_id, refresh_token };
+  assert.equal([failures, (await askToken(app.url, asked)).status], [2, 200]);
 });
 
 for (const held of ['find', 'end'] as const)

@@ -6,6 +6,7 @@ import type { SignedClaims } from '../../auth/oauth/access-tokens.ts';
 import { grantOf, rowOfGrant } from '../../auth/oauth/grant-rows.ts';
 import type { Grant } from '../../domain/accounts/grant.ts';
 import { type Clock, DAY_MS, HOUR_MS } from '../../domain/time/clock.ts';
+import { insistently } from '../../persistence/insistent.ts';
 import { clientKeyOf, oauthKey } from '../../persistence/oauth-rows.ts';
 import type { OAuthKind, OAuthStore } from '../../persistence/oauth-store.ts';
 import { DocumentFault } from './clients/client-documents.ts';
@@ -83,8 +84,13 @@ function rowAdapter(kind: OAuthKind, options: AdapterOptions): Partial<Adapter> 
         expiresAt: new Date(nowMs + seconds * 1_000 + (REMEMBERED_MS[kind] ?? 0)).toISOString(),
         value: JSON.stringify(payload),
       };
-      // The others have random ids and never change.
-      if (kind === 'interaction' || !(await store.replace(row, 0))) await store.save(row);
+      const write = async () => {
+        // The others have random ids and never change.
+        if (kind === 'interaction' || !(await store.replace(row, 0))) await store.save(row);
+      };
+      // The first token of a grant comes after its code was used, which could not be redeemed again.
+      const isFirst = kind === 'refresh' && !String(payload.gty).endsWith('refresh_token');
+      await (isFirst ? insistently(clock, write) : write());
     },
     find: async (id) => {
       const [row] = await store.find(kind, [oauthKey(kind, id)]);
