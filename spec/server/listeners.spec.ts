@@ -1,11 +1,13 @@
 // Ports and connections, with real sockets.
 
 import { spawn } from 'node:child_process';
+import dns from 'node:dns';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { Agent, get, type IncomingMessage, type RequestListener } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../src/cli/demo/demo-servers.ts';
 import { ListenError } from '../../src/server/listeners.ts';
@@ -57,6 +59,22 @@ test('says that no other port helps when the address is not one of this machine'
     message,
     'cannot listen on 192.0.2.1: this machine does not have this address (EADDRNOTAVAIL); correct --host',
   );
+});
+
+test('says that the address of a name cannot be looked up now, which is no fault of the name', async () => {
+  const failure = Object.assign(new Error('getaddrinfo EAI_AGAIN gate.example'), { code: 'EAI_AGAIN' });
+  const lookup = mock.method(dns, 'lookup', (...given: unknown[]) => {
+    const callback = given.at(-1);
+    if (typeof callback === 'function') setImmediate(() => callback(failure));
+  });
+  try {
+    assert.is(
+      await messageOf(open([0], { host: 'gate.example' }), ListenError),
+      'cannot listen on gate.example: its address cannot be looked up now (EAI_AGAIN); start again when DNS answers',
+    );
+  } finally {
+    lookup.mock.restore();
+  }
 });
 
 test('refuses headers above 16 KiB and accepts those below', async () => {

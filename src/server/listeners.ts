@@ -323,6 +323,8 @@ function failureOf({ wanted, error }: { wanted: ListenAddress; error: ListenFail
     const setting = label === 'metrics' ? 'metrics.host' : '--host';
     return `cannot listen on ${host}: this machine does not have this address (${error?.code}); correct ${setting}`;
   }
+  if (error?.code === 'EAI_AGAIN')
+    return `cannot listen on ${host}: its address cannot be looked up now (EAI_AGAIN); start again when DNS answers`;
   const problem = isTaken(error)
     ? `port ${port} on ${host} is already in use`
     : `cannot listen on ${host} port ${port}: ${error?.message}`;
@@ -332,7 +334,7 @@ function failureOf({ wanted, error }: { wanted: ListenAddress; error: ListenFail
 }
 
 /** The codes of errors that no other port mends. */
-const OTHER_HOST: ReadonlySet<string | undefined> = new Set(['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN']);
+const OTHER_HOST: ReadonlySet<string | undefined> = new Set(['EADDRNOTAVAIL', 'ENOTFOUND']);
 
 function isTaken(error: ListenFailure): boolean {
   return error?.code === 'EADDRINUSE';

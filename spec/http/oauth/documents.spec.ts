@@ -1,10 +1,12 @@
 // Clients that are named by the URL of a document, and what the gateway fetches for them.
 
+import { promises } from 'node:dns';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { ClientDocuments, isDocumentUrl } from '../../../src/http/oauth/clients/client-documents.ts';
@@ -107,6 +109,23 @@ test('nothing inside the network is reached, by address or by name', async () =>
   const ask = () => counted.get(new URL('https://10.0.0.1/'), 'a', bounds).catch(String);
   const answers = await Promise.all(Array.from({ length: 12 }, ask));
   assert.is(answers.filter((answer) => String(answer).includes('too many')).length, 2);
+});
+
+test('a name without an address is told apart from a look-up that fails', async () => {
+  const fetching = new GuardedFetch({ openNetworks: [], clock: systemClock });
+  const messageFor = async (code: string) => {
+    const fail = () => Promise.reject(Object.assign(new Error('DNS'), { code }));
+    const families = ['resolve4', 'resolve6'] as const;
+    const mocked = families.map((each) => mock.method(promises.Resolver.prototype, each, fail));
+    const bounds = { mostBytes: 100, timeoutMs: 5_000 };
+    const asked = fetching.get(new URL('https://client.example/x'), 'a', bounds);
+    const message = await asked.catch(({ message: text }: Error) => text);
+    for (const each of mocked) each.mock.restore();
+    return message;
+  };
+  for (const code of ['ENOTFOUND', 'ENODATA']) assert.is(await messageFor(code), 'its server has no address');
+  for (const code of ['ETIMEOUT', 'ESERVFAIL', 'ECONNREFUSED'])
+    assert.is(await messageFor(code), 'the address of its server cannot be looked up now');
 });
 
 test('only URLs that every reader understands alike name a document', () => {

@@ -2,6 +2,7 @@
 
 import { isIP } from 'node:net';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
+import { codeOf } from '../../../domain/errors/errors.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import { lookupOutside } from '../../../net/lookup.ts';
 import { addressesIn, SPECIAL_NETWORKS } from '../../../net/network-guard.ts';
@@ -31,6 +32,8 @@ export class FetchFailure extends Error {
   }
 }
 
+/** The answers of DNS by which a name has no address. Other failures are those of the look-up. */
+const NO_ADDRESS: ReadonlySet<string | undefined> = new Set(['ENOTFOUND', 'ENODATA']);
 const MAX_PER_MINUTE = 10;
 const MAX_COUNTED = 10_000;
 
@@ -92,7 +95,12 @@ export class GuardedFetch {
     find: (hostname, family) => lookupOutside(hostname, { family }),
     isAllowed: (address) => this.#isAllowed(address),
     refused: () => new FetchFailure('its server has no public address'),
-    failed: () => new FetchFailure('its server has no address'),
+    failed: (thrown) =>
+      new FetchFailure(
+        NO_ADDRESS.has(codeOf(thrown))
+          ? 'its server has no address'
+          : 'the address of its server cannot be looked up now',
+      ),
   });
 
   async #fetch(url: URL, bounds: FetchBounds): Promise<Fetched> {
