@@ -10,7 +10,7 @@ import { HeldBytes, type InstanceHeldBytes } from '../../../src/domain/memory/he
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import type { AnswerEnding } from '../../../src/transports/http/answer-ending.ts';
 import { connectionClosed } from '../../../src/transports/http/failures.ts';
-import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
+import { HttpAnswer, type Sender, type Sending } from '../../../src/transports/http/http-answer.ts';
 import { HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
 import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -42,13 +42,25 @@ async function post(
       message: (message) => messages.push(message),
       finished: resolve,
     });
-    answer.countIn(memory, run);
+    if (memory !== undefined) answer.sentBy(senderWith(memory, run), SENDING);
     pool.dispatch({ text: postTo('/mcp'), answer });
     await body({ messages, answer, ending });
   } finally {
     pool.destroy();
     await server.close();
   }
+}
+
+const SENDING: Sending = {
+  ...{ path: '/mcp', method: 'POST', headers: {}, body: '', isLasting: false, isRedirected: false },
+  jar: undefined,
+};
+
+function senderWith(answers: InstanceHeldBytes, run?: (task: () => void) => void): Sender {
+  return {
+    ...{ origin: '', clock: systemClock, secrets: [], answers, scheduler: run && { run } },
+    ...{ send: () => {}, pathOf: () => undefined, keepCookies: () => {} },
+  };
 }
 
 const resultText = '{"result":{"content":[]},"jsonrpc":"2.0","id":1}';

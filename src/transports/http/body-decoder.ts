@@ -1,5 +1,5 @@
 // Decodes the body of an answer whose server compressed it, piece by piece: a pause on the connection follows each piece that
-// is not decoded yet. http-answer.ts bounds the decoded bytes. Source: RFC 9110, 8.4.
+// is not decoded yet. answer-body.ts bounds the decoded bytes. Source: RFC 9110, 8.4.
 
 import {
   constants,
@@ -31,7 +31,8 @@ interface DecoderSink {
 
 type Stream = ReturnType<typeof createGunzip | typeof createBrotliDecompress | typeof createZstdDecompress>;
 
-interface Pausable {
+/** An answer whose connection can pause. */
+export interface Pausable {
   pause(): void;
   resume(): void;
 }

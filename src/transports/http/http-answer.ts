@@ -1,35 +1,22 @@
-// Receives one HTTP answer and reports its content: JSON-RPC messages as they arrive, then the ending.
+// One request over HTTP and its answer: reports the JSON-RPC messages in it as they arrive, then its ending, and sends
+// the request again after a redirect or with a renewed token. answer-body.ts reads the body.
 
-import { ANSWERS_HOLD_TOO_MUCH } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type BackendMessage, readBatch, readMessage, unparsedSize } from '../../domain/mcp/jsonrpc.ts';
-import {
-  BYTES_PER_PIECE,
-  type Holding,
-  type InstanceHeldBytes,
-  inOwnMemory,
-  UNCOUNTED_BYTES,
-} from '../../domain/memory/held-bytes.ts';
+import { type BackendMessage, readBatch, readMessage } from '../../domain/mcp/jsonrpc.ts';
+import type { InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
 import type { HttpHeaders } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { challengeIn } from '../../net/http1/challenge.ts';
 import type { AnswerReceiver, Http1Connection } from '../../net/http1/http1-connection.ts';
 import type { WrittenRequest } from '../../net/http1/request-writer.ts';
-import { SseReader } from '../../net/http1/sse-reader.ts';
 import type { BearerTokens } from '../backend-account.ts';
+import { AnswerBody } from './answer-body.ts';
 import type { AnswerEnding } from './answer-ending.ts';
-import { BodyDecoder, codingOf } from './body-decoder.ts';
 import type { CookieJar } from './cookie-jar.ts';
-import {
-  answerTooLarge,
-  codingFailed,
-  codingUnknown,
-  connectionClosed,
-  connectionFailed,
-} from './failures.ts';
-import { MAX_REFUSAL_BYTES, readRefusal, refusalText } from './refusal-text.ts';
+import { connectionFailed } from './failures.ts';
+import { readRefusal } from './refusal-text.ts';
 
 export interface AnswerSink {
   /** Asked when there is a connection for the request. False: it is not sent, and the sink gets nothing more. */
@@ -63,6 +50,10 @@ export interface Sender {
   readonly secrets: readonly string[];
   /** The access tokens; set when each request has one. */
   readonly tokens?: BearerTokens | undefined;
+  /** Counts the memory of unfinished answers. Default: it is not counted. */
+  readonly answers?: InstanceHeldBytes | undefined;
+  /** Default: large bodies that end in one turn of the event loop are all read in it. */
+  readonly scheduler?: Pick<TaskScheduler, 'run'> | undefined;
   send(sending: Sending, answer: HttpAnswer): void;
   /** The path of a URL in an answer to `from`; undefined for another origin. */
   pathOf(written: string, from: string): string | undefined;
@@ -70,9 +61,8 @@ export interface Sender {
 }
 
 /**
- * An answer, from its request to its end; it keeps nothing that it has reported. A JSON body is collected and read at
- * its end, an event stream event by event, both after they were decoded. A redirect within the origin is followed once.
- * It knows no calls and no sessions.
+ * An answer, from its request to its end; it keeps nothing that it has reported. A JSON body is read at its end, an
+ * event stream event by event. A redirect within the origin is followed once. It knows no calls and no sessions.
  */
 export class HttpAnswer implements AnswerReceiver {
   readonly #sink: AnswerSink;
@@ -84,21 +74,8 @@ export class HttpAnswer implements AnswerReceiver {
   #sending: Sending | undefined;
   /** The path that the answer redirects to. */
   #redirect: string | undefined;
-  /** The content type of the answer. */
-  #type: HttpHeaders[string];
-  /** The content coding of the body; undefined when it has none. */
-  #coding: string | undefined;
-  #decoder: BodyDecoder | undefined;
-  #reader: SseReader | undefined;
-  #chunks: Buffer[] = [];
-  /** Bytes of a body; of a decoded stream, since its last message. */
-  #bytes = 0;
+  #body: AnswerBody | undefined;
   #isOver = false;
-  #budget: InstanceHeldBytes | undefined;
-  #run: TaskScheduler['run'] | undefined;
-  /** Headers of a status that is not a success. */
-  #refusal: HttpHeaders | undefined;
-  #holding: Holding | undefined;
   #cancelTimer: (() => void) | undefined;
 
   constructor(sink: AnswerSink) {
@@ -111,21 +88,15 @@ export class HttpAnswer implements AnswerReceiver {
   }
 
   get retryMs(): number | undefined {
-    return this.#reader?.retryMs;
+    return this.#body?.retryMs;
   }
 
   /** The id of the event to resume the stream after; undefined when it cannot be resumed. */
   get lastEventId(): string | undefined {
-    return this.#reader?.lastEventId || undefined; // never empty
+    return this.#body?.lastEventId;
   }
 
-  /** `run`: see TaskScheduler. Default: large bodies that end in one turn of the event loop are all read in it. */
-  countIn(budget: InstanceHeldBytes | undefined, run?: TaskScheduler['run']): void {
-    this.#budget = budget;
-    this.#run = run;
-  }
-
-  /** The request that is answered, for a redirect, cookies, the words of a refusal, and the time that its rest may take. */
+  /** The request that is answered, and its sender, before it is sent. */
   sentBy(sender: Sender, sending: Sending): void {
     this.#sender = sender;
     this.#sending = sending;
@@ -162,6 +133,8 @@ export class HttpAnswer implements AnswerReceiver {
     if (!this.#isOver) this.#cancelTimer ??= this.#afterBackgroundTime(() => this.abort());
   }
 
+  // --- AnswerReceiver --------------------------------------------------------------------------------------
+
   onRequestStart(connection: Http1Connection): boolean {
     if (!this.#isOver && this.#sink.mayBeSent?.() === false) this.#end();
     if (!this.#isOver) this.#connection = connection;
@@ -170,223 +143,126 @@ export class HttpAnswer implements AnswerReceiver {
 
   onResponseStart(status: number, headers: HttpHeaders): void {
     this.status = status;
-    if (headers['set-cookie'] !== undefined) this.#keepCookies(headers['set-cookie']);
-    if ((status === 307 || status === 308) && this.#isRedirected(headers.location)) return;
-    const sessionId = headers['mcp-session-id'];
+    const { 'set-cookie': cookies, 'mcp-session-id': sessionId } = headers;
+    if (cookies !== undefined) this.#keepCookies(cookies);
+    if (status === 307 || status === 308) this.#redirect = this.#redirectTo(headers.location);
+    const isSuccess = status >= 200 && status < 300;
+    const use = this.#redirect !== undefined ? 'redirect' : isSuccess ? 'messages' : 'refusal';
+    this.#body = new AnswerBody(this, use, headers, this.#sender?.answers);
+    if (use === 'redirect') return;
     if (typeof sessionId === 'string' && sessionId !== '') this.sessionId = sessionId;
-    if (headers['content-encoding'] !== undefined) this.#coding = codingOf(headers['content-encoding']);
-    const type = headers['content-type'];
-    this.#type = type;
-    if (!isSuccess(status)) this.#beginRefusal(headers);
-    else if (typeof type === 'string' && EVENT_STREAM.test(type)) {
-      this.#reader = new SseReader(LIMITS.backendMessageBytes, this.#event);
-    }
+    // Nothing but the beginning of its text is needed, so the rest is not waited for.
+    if (use === 'refusal') this.#cancelTimer ??= this.#afterBackgroundTime(() => this.#cutRefusal());
     if (!this.#isOver) this.#sink.began?.();
   }
 
   onResponseData(chunk: Buffer): void {
-    if (this.#isOver) return;
-    if (this.#redirect !== undefined) this.#skip(chunk);
-    else if (this.#coding === undefined) this.#take(chunk);
-    else this.#decode(this.#coding, chunk);
+    if (!this.#isOver) this.#body?.push(chunk);
   }
 
   onResponseEnd(): void {
-    if (this.#isOver) return;
-    if (this.#redirect !== undefined) this.#sendAgain({ path: this.#redirect, isRedirected: true });
-    else if (this.#decoder !== undefined) this.#decoder.end(() => this.#completeInTurn());
-    else this.#completeInTurn();
-  }
-
-  /** A large body counts, and may be refused, until its turn. */
-  #completeInTurn(): void {
-    const isLarge = this.#reader === undefined && this.#bytes > LARGE_BODY_BYTES;
-    if (isLarge && this.#run !== undefined) this.#run(() => this.#complete());
-    else this.#complete();
+    if (!this.#isOver) this.#body?.end();
   }
 
   onResponseError(error: Error): void {
     if (this.#isOver) return;
     const failure = connectionFailed(error, this.isSent);
-    if (this.#decoder === undefined) this.#break(failure);
-    else this.#decoder.end(() => this.#break(failure));
+    if (this.#body === undefined) this.fail(failure);
+    else this.#body.end(failure);
   }
 
-  #take(chunk: Buffer): void {
-    if (this.#isOver) return;
-    this.#bytes += chunk.length;
-    let isWithin: boolean;
-    if (this.#reader === undefined) {
-      this.#chunks.push(this.#chunks.length === 0 ? chunk : inOwnMemory(chunk));
-      if (this.#refusal !== undefined && this.#bytes > MAX_REFUSAL_BYTES && !isJson(this.#refusal)) {
-        this.#endRefusal();
-        return;
-      }
-      isWithin = this.#bytes <= LIMITS.backendMessageBytes;
-    } else isWithin = this.#reader.push(chunk);
-    // A few compressed bytes may be gigabytes of comments.
-    if (this.#decoder !== undefined) isWithin &&= this.#bytes <= LIMITS.backendMessageBytes;
-    if (isWithin) this.#count(this.#reader?.heldBytes ?? this.#bytes + this.#chunks.length * BYTES_PER_PIECE);
-    else this.#refuse(answerTooLarge());
-  }
+  // --- for its body ----------------------------------------------------------------------------------------
 
-  #complete(): void {
-    if (this.#isOver) return;
-    if (this.#refusal !== undefined) {
-      this.#finishRefusal(this.#refusal);
-      return;
-    }
-    this.#end();
-    if (this.#reader !== undefined) {
-      const early = this.#cutWords;
-      const detail = `ended its event stream without an answer${early === '' ? '' : `; ${early}`}`;
-      this.#sink.finished({ kind: 'complete', detail, isStreamed: true });
-      return;
-    }
-    const body = this.#body;
-    const message = body && readMessage(body);
-    const batch = body === undefined || message !== undefined ? [] : readBatch(body);
-    if (message !== undefined) this.#sink.message(message);
-    for (const each of batch) this.#sink.message(each);
-    // A message may be for another caller, so its text is not shown.
-    const shown = message === undefined && batch.length === 0 ? body : undefined;
-    this.#sink.finished({
-      kind: 'complete',
-      detail: `answered ${this.status} with ${this.#describe(shown)}`,
-      isStreamed: false,
-    });
-  }
-
-  #describe(shown: Buffer | undefined): string {
-    const early = this.#cutWords;
-    if (early !== '') return `a body, but ${early}`;
-    if (this.#bytes === 0) return 'an empty body';
-    const type = String(this.#type ?? '');
-    const said =
-      shown === undefined ? '' : refusalText(shown, { type, encoding: '' }, this.#sender?.secrets ?? []);
-    const other = `something other than the JSON-RPC answer${said === '' ? '' : `: ${said}`}`;
-    return unparsedSize(this.#bytes) ?? other;
-  }
-
-  get #cutWords(): string {
-    return this.#decoder?.isCut === true ? `its encoding (${this.#coding}) ended early` : '';
-  }
-
-  #break(failure: GatewayError): void {
-    if (this.#isOver) return;
-    if (this.#refusal !== undefined) {
-      this.#finishRefusal(this.#refusal); // the status is known, and says more
-      return;
-    }
-    this.#end();
-    this.#sink.finished({ kind: 'broken', failure });
-  }
-
-  #decode(coding: string, chunk: Buffer): void {
-    this.#decoder ??= BodyDecoder.of(coding, chunk, {
-      data: (decoded) => this.#take(decoded),
-      tooLarge: () => this.#refuse(answerTooLarge()),
-      failed: (error) => this.#refuse(codingFailed(coding, error)),
-    });
-    if (this.#decoder !== undefined) this.#decoder.push(chunk, this);
-    // The body of a refusal is only an addition to its status.
-    else if (isSuccess(this.status)) this.#refuse(codingUnknown(coding));
-  }
-
-  #keepCookies(header: string | string[]): void {
-    if (this.#sending === undefined) return;
-    const { jar, path } = this.#sending;
-    if (jar !== undefined) this.#sender?.keepCookies(jar, path, header);
-  }
-
-  /** True when the request goes to another path of the same origin, for the first time. */
-  #isRedirected(location: string | string[] | undefined): boolean {
-    if (typeof location !== 'string' || this.#sending?.isRedirected !== false || this.#isOver) return false;
-    this.#redirect = this.#sender?.pathOf(location, this.#sending.path);
-    return this.#redirect !== undefined;
-  }
-
-  /** The body of a redirect is a text for people. */
-  #skip(chunk: Buffer): void {
-    this.#bytes += chunk.length;
-    if (this.#bytes > MAX_SKIPPED_BYTES) this.#refuse(answerTooLarge(MAX_SKIPPED_BYTES));
-  }
-
-  /** Sends the request again, with this change, and forgets the answer: nothing was done so far. */
-  #sendAgain(change: Partial<Sending>): void {
-    this.#redirect = undefined;
-    this.#refusal = undefined;
-    this.#chunks = [];
-    this.#bytes = 0;
-    this.#coding = undefined;
-    this.#decoder = undefined;
-    this.#connection = undefined;
-    if (this.#sending !== undefined) this.#sender?.send({ ...this.#sending, ...change }, this);
-  }
-
-  readonly #event = (data: Buffer, type: string): void => {
-    this.#bytes = 0;
+  event(data: Buffer, type: string): void {
     // Empty data primes a stream for resumption (2025-11-25).
     if (this.#isOver || data.length === 0) return;
-    if (type !== 'message') {
-      this.#sink.event?.(type, data);
-      return;
-    }
-    const message = readMessage(data);
-    if (message !== undefined) this.#sink.message(message);
-    else for (const each of readBatch(data)) this.#sink.message(each);
-  };
-
-  /** Nothing but the beginning of its text is needed, so the rest is not waited for. */
-  #beginRefusal(headers: HttpHeaders): void {
-    this.#refusal = headers;
-    this.#cancelTimer ??= this.#afterBackgroundTime(() => this.#endRefusal());
+    if (type === 'message') this.#report(data);
+    else this.#sink.event?.(type, data);
   }
 
-  #endRefusal(): void {
-    if (this.#isOver || this.#refusal === undefined) return;
+  bodyEnded(failure: GatewayError | undefined): void {
+    if (this.#isOver || this.#body === undefined) return;
+    // A large body counts, and may be refused, until its turn.
+    const run = this.#body.isLarge && failure === undefined ? this.#sender?.scheduler?.run : undefined;
+    if (run === undefined) this.#conclude(this.#body, failure);
+    else run(() => this.#body && this.#conclude(this.#body));
+  }
+
+  bodyStopped(reason: GatewayError): void {
+    if (this.#body?.use === 'refusal') {
+      this.#cutRefusal(); // the status is known, and says more
+      return;
+    }
+    this.abort();
+    this.#sink.finished({ kind: 'broken', failure: reason });
+  }
+
+  // --- the ending ------------------------------------------------------------------------------------------
+
+  #conclude(body: AnswerBody, failure?: GatewayError): void {
+    if (this.#isOver) return;
+    if (body.use === 'refusal') this.#takeRefusal();
+    else if (failure !== undefined) this.fail(failure);
+    else if (this.#redirect !== undefined) this.#sendAgain({ path: this.#redirect, isRedirected: true });
+    else this.#complete(body);
+  }
+
+  #complete(body: AnswerBody): void {
+    this.#end();
+    const { isStream: isStreamed, content } = body;
+    const isRead = content !== undefined && this.#report(content);
+    const shown = isRead ? undefined : content;
+    const detail = body.describe(this.status, shown, this.#sender?.secrets ?? []);
+    this.#sink.finished({ kind: 'complete', detail, isStreamed });
+  }
+
+  /** True when there is a message in these bytes. */
+  #report(data: Buffer): boolean {
+    const message = readMessage(data);
+    if (message !== undefined) {
+      this.#sink.message(message);
+      return true;
+    }
+    const batch = readBatch(data);
+    for (const each of batch) this.#sink.message(each);
+    return batch.length > 0;
+  }
+
+  /** Ends a refusal whose rest is not waited for. */
+  #cutRefusal(): void {
+    if (this.#isOver) return;
     const connection = this.#connection;
-    this.#finishRefusal(this.#refusal);
+    this.#takeRefusal();
     connection?.abort(this);
   }
 
-  #finishRefusal(headers: HttpHeaders): void {
-    const { token } = this.#sending ?? {};
+  #takeRefusal(): void {
+    const { token, isRenewed = false } = this.#sending ?? {};
     const tokens = this.#sender?.tokens;
     const isAboutToken = this.status === 401 || this.status === 403;
-    if (token === undefined || tokens === undefined || !isAboutToken) this.#endWithRefusal(headers);
-    else
-      void this.#askAbout(token, tokens, headers).catch((thrown: unknown) => {
-        this.fail(thrown);
-      });
-  }
-
-  /** Nothing was done: with another token the request is sent again, once. */
-  async #askAbout(token: string, tokens: BearerTokens, headers: HttpHeaders): Promise<void> {
+    if (token === undefined || tokens === undefined || !isAboutToken) {
+      this.#endWithRefusal();
+      return;
+    }
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
-    this.#decoder?.close(); // what it still has must not be read as the next answer
-    const { error, scopes } = challengeIn(String(headers['www-authenticate'] ?? ''));
-    if (this.status === 403) {
-      if (error !== 'insufficient_scope') this.#endWithRefusal(headers);
-      else this.fail(await tokens.missingScopes(scopes));
-      return;
-    }
-    if (this.#sending?.isRenewed === true) {
-      this.fail(await tokens.refusedAgain(token));
-      return;
-    }
-    const isRenewed = await tokens.renewed(token);
-    if (this.#isOver) return;
-    if (isRenewed) this.#sendAgain({ isRenewed: true });
-    else this.#endWithRefusal(headers);
+    this.#body?.stop(); // what it still has must not be read as the next answer
+    const challenge = String(this.#body?.headers['www-authenticate'] ?? '');
+    afterRefusedToken(tokens, { token, isRenewed, status: this.status, challenge })
+      .then((next) => {
+        if (this.#isOver) return;
+        if (next === 'again') this.#sendAgain({ isRenewed: true });
+        else if (next === 'refused') this.#endWithRefusal();
+        else this.fail(next);
+      })
+      .catch((thrown: unknown) => this.fail(thrown));
   }
 
-  #endWithRefusal(headers: HttpHeaders): void {
-    if (this.#isOver) return;
+  #endWithRefusal(): void {
+    const { headers = {}, content = Buffer.alloc(0), isDecoded = false } = this.#body ?? {};
     this.#end();
-    const refusal = readRefusal(this.status, headers, this.#body ?? Buffer.alloc(0), {
-      isDecoded: this.#decoder !== undefined,
+    const refusal = readRefusal(this.status, headers, content, {
+      isDecoded,
       origin: this.#sender?.origin,
       secrets: this.#sender?.secrets,
       ...this.#sending,
@@ -394,8 +270,28 @@ export class HttpAnswer implements AnswerReceiver {
     this.#sink.finished({ kind: 'refused', ...refusal });
   }
 
-  get #body(): Buffer | undefined {
-    return this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : this.#chunks[0];
+  // --- cookies, redirects, the request again ---------------------------------------------------------------
+
+  #keepCookies(header: string | string[]): void {
+    if (this.#sending === undefined) return;
+    const { jar, path } = this.#sending;
+    if (jar !== undefined) this.#sender?.keepCookies(jar, path, header);
+  }
+
+  /** The path to which the request goes next: another one of the same origin, for the first time. */
+  #redirectTo(location: string | string[] | undefined): string | undefined {
+    if (typeof location !== 'string' || this.#sending?.isRedirected !== false || this.#isOver)
+      return undefined;
+    return this.#sender?.pathOf(location, this.#sending.path);
+  }
+
+  /** Sends the request again, with this change, and forgets the answer: nothing was done so far. */
+  #sendAgain(change: Partial<Sending>): void {
+    this.#redirect = undefined;
+    this.#body?.close();
+    this.#body = undefined;
+    this.#connection = undefined;
+    if (this.#sending !== undefined) this.#sender?.send({ ...this.#sending, ...change }, this);
   }
 
   #afterBackgroundTime(callback: () => void): (() => void) | undefined {
@@ -405,41 +301,26 @@ export class HttpAnswer implements AnswerReceiver {
   #end(): void {
     this.#isOver = true;
     this.#cancelTimer?.();
-    this.#decoder?.close();
-    this.#holding?.release();
-  }
-
-  #count(held: number): void {
-    const bytes = held + (this.#decoder?.heldBytes ?? 0);
-    if (this.#isOver || (this.#holding === undefined && bytes <= UNCOUNTED_BYTES)) return;
-    this.#holding ??= this.#budget?.hold(() => this.#refuse(connectionClosed(ANSWERS_HOLD_TOO_MUCH, true)));
-    this.#holding?.set(bytes);
-  }
-
-  #refuse(failure: GatewayError): void {
-    this.#chunks = [];
-    if (this.#refusal !== undefined) {
-      this.#endRefusal(); // the status is known, and says more
-      return;
-    }
-    this.abort();
-    this.#reader = undefined; // the event would be too large again, so the stream is not resumed
-    this.#sink.finished({ kind: 'broken', failure });
+    this.#body?.close();
   }
 }
 
-/** A body of this size takes some ms to read, and many may end together. */
-const LARGE_BODY_BYTES = 512 * 1024;
-
-/** The most bytes that are read of the body of a redirect. */
-const MAX_SKIPPED_BYTES = 64 * 1024;
-
-const EVENT_STREAM = /^\s*text\/event-stream\s*(;|$)/i;
-
-function isJson(headers: HttpHeaders): boolean {
-  return /\bjson\b/i.test(String(headers['content-type'] ?? ''));
+interface RefusedToken {
+  readonly token: string;
+  /** True when the token before it was refused, too. */
+  readonly isRenewed: boolean;
+  readonly status: number;
+  /** The header WWW-Authenticate. */
+  readonly challenge: string;
 }
 
-function isSuccess(status: number): boolean {
-  return status >= 200 && status < 300;
+/** What follows a refusal of a request with a token, which did nothing: it is sent `again` with another one, at most once. */
+async function afterRefusedToken(
+  tokens: BearerTokens,
+  { token, isRenewed, status, challenge }: RefusedToken,
+): Promise<'again' | 'refused' | Error> {
+  const { error, scopes } = challengeIn(challenge);
+  if (status === 403) return error === 'insufficient_scope' ? tokens.missingScopes(scopes) : 'refused';
+  if (isRenewed) return tokens.refusedAgain(token);
+  return (await tokens.renewed(token)) ? 'again' : 'refused';
 }

@@ -48,7 +48,7 @@ export class HttpEndpoint implements Sender {
   readonly #connector: Connector;
   /** A connection for each answer that stays open, because calls need those of the pool. TCP detects a lost peer. */
   #streams: ConnectionPool | undefined;
-  readonly #scheduler: OpenOptions['scheduler'] | undefined;
+  readonly scheduler: OpenOptions['scheduler'] | undefined;
   readonly #target: string;
   readonly #host: string;
   /** True when cookies for secure connections are kept: over TLS, and on this machine. */
@@ -56,7 +56,7 @@ export class HttpEndpoint implements Sender {
   readonly #writer: RequestWriter;
   /** Counts the messages without an answer that are under way. */
   readonly waitingBytes: ByteBudget | undefined;
-  readonly #answers: InstanceHeldBytes | undefined;
+  readonly answers: InstanceHeldBytes | undefined;
   readonly tokens: BearerTokens | undefined;
   readonly #secrets: readonly string[];
   /** The headers of the last request with a token: those of a session are the same object each time. */
@@ -79,9 +79,9 @@ export class HttpEndpoint implements Sender {
       Partial<Pick<OpenOptions, 'answers' | 'waitingBytes' | 'scheduler'>>,
   ) {
     this.clock = clock;
-    this.#scheduler = scheduler;
+    this.scheduler = scheduler;
     this.waitingBytes = waitingBytes;
-    this.#answers = answers;
+    this.answers = answers;
     this.tokens = tokens;
     this.#secrets = secretsOf(definition);
     const { endpoint = '', headers } = definition;
@@ -111,7 +111,7 @@ export class HttpEndpoint implements Sender {
 
   /** True for a call while unfinished answers hold so much that the backend should not be asked for more. */
   refuses(method: string): boolean {
-    return this.#answers?.refuses(method) === true;
+    return this.answers?.refuses(method) === true;
   }
 
   /** A request id that no session has used: not every backend tells sessions apart. */
@@ -196,7 +196,7 @@ export class HttpEndpoint implements Sender {
       clock: this.clock,
       maxConnections: Number.POSITIVE_INFINITY,
       isKept: false,
-      scheduler: this.#scheduler,
+      scheduler: this.scheduler,
     });
     return this.#streams;
   }
@@ -208,7 +208,6 @@ export class HttpEndpoint implements Sender {
     body: string | null,
     { path = this.#target, isLasting = false, jar }: SendOptions = {},
   ): void {
-    answer.countIn(this.#answers, this.#scheduler?.run);
     this.send({ path, method, headers, body, isLasting, jar, isRedirected: false }, answer);
   }
 }

@@ -1,5 +1,5 @@
 // The text of a server in the body of a refusal, as one line for the caller: the beginning of a text, without
-// markup, control characters and the secrets that the gateway sent. http-answer.ts bounds the body, failures.ts
+// markup, control characters and the secrets that the gateway sent. answer-body.ts bounds the body, failures.ts
 // makes the error.
 
 import { LIMITS } from '../../domain/limits.ts';
