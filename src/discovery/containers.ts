@@ -35,6 +35,11 @@ const MANAGED = { label: 'managed-by=mcp-template', template: 'template' } as co
 
 /** The longest wait for one answer of a listing, and for all of them, in ms. */
 const [ANSWER_MS, LIST_MS] = [5_000, 50_000];
+/**
+ * The time after which a stream of events is opened again, in ms: a connection that was lost on the way to the engine is silent for
+ * ever.
+ */
+const WATCH_MS = 290_000;
 /** The most containers that are inspected at the same time. */
 const MAX_INSPECTED = 16;
 
@@ -181,14 +186,15 @@ async function watch(
   signal: AbortSignal,
 ): Promise<void> {
   const engine = await connectEngine(address);
-  const events = await engine.getEvents({ filters: { type: ['container'] }, abortSignal: signal });
+  const ended = AbortSignal.any([signal, timeLimit(systemClock, WATCH_MS)]);
+  const events = await engine.getEvents({ filters: { type: ['container'] }, abortSignal: ended });
   onOpen();
   try {
     for await (const line of linesOf(events)) takeEvent(line, onChange);
   } catch (thrown) {
-    if (!signal.aborted) throw thrown;
+    if (!ended.aborted) throw thrown;
   }
-  if (!signal.aborted) throw new SourceError('the stream of events ended');
+  if (!ended.aborted) throw new SourceError('the stream of events ended');
 }
 
 function takeEvent(line: string, onChange: OnChange): void {

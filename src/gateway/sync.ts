@@ -42,7 +42,7 @@ interface SyncDeps extends Partial<DiscoveryOptions> {
 /** The providers of sources, by name. */
 const DISCOVERY_PROVIDERS: Readonly<Record<string, Provider>> = { docker, podman, kubernetes };
 const DEFAULT_NAMESPACE = 'mcp-servers';
-/** Waits before a lost source is followed again, in ms. One that could be followed for the longest begins with the first again. */
+/** Waits before a lost source is followed again, in ms. One that could be followed for longer than the wait before begins again. */
 const FIRST_WAIT_MS = 500;
 const MAX_WAIT_MS = 15_000;
 /** Interval of the search for new engines, in ms. */
@@ -195,17 +195,17 @@ export class Sync {
       changes$.next();
     };
     const { now } = this.#deps.clock;
-    let waitMs = FIRST_WAIT_MS / 2;
+    let waitMs = 0;
     let isLost = false;
     const opened = () => {
       if (isLost) this.#notice(`sync: ${source.address} is available again`);
       isLost = false;
+      openedAtMs = now();
       changes$.next();
     };
-    let beganAtMs: number;
+    let openedAtMs: number | undefined;
     do {
-      waitMs = Math.min(waitMs * 2, MAX_WAIT_MS);
-      beganAtMs = now();
+      openedAtMs = undefined;
       try {
         await source.watch(takeChange, opened);
       } catch (thrown) {
@@ -213,7 +213,9 @@ export class Sync {
           this.#notice(`sync: ${messageOf(thrown)}; its instances are left unchanged`);
         isLost = true;
       }
-      if (now() - beganAtMs >= MAX_WAIT_MS) waitMs = FIRST_WAIT_MS;
+      // A balancer may cut each watch after some seconds: a change is seen late by the wait.
+      const wasFollowed = openedAtMs !== undefined && now() - openedAtMs >= waitMs;
+      waitMs = waitMs === 0 || wasFollowed ? FIRST_WAIT_MS : Math.min(waitMs * 2, MAX_WAIT_MS);
     } while (await this.#waited(waitMs));
     listings.unsubscribe();
   }

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { rm, utimes, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { mock } from 'node:test';
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
@@ -14,7 +15,7 @@ import {
   type FakeEngine,
   startFakeEngine,
 } from '../../helpers/containers/fake-engine.ts';
-import { becomes, eventually } from '../../helpers/eventually.ts';
+import { becomes, eventually, until } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { failingStore } from '../../helpers/stores/failing-store.ts';
@@ -256,6 +257,55 @@ test('asks an engine whose event streams end at once ever more rarely', async ()
     await becomes(() => waits.length > times, true);
   }
   assert.equal([...new Set(waits)], [500, 1_000, 2_000, 4_000]);
+});
+
+test('asks an engine whose event streams are cut after some seconds at the first wait', async () => {
+  const engine = await engineWith();
+  const waits: number[] = [];
+  let passedMs = 0;
+  const { background } = systemClock;
+  const alarm: typeof background.alarm = (ms, callback) => {
+    const isWait = [500, 1_000, 2_000].includes(ms);
+    if (isWait) waits.push(ms);
+    return background.alarm(isWait ? 1 : ms, callback);
+  };
+  const now = () => systemClock.now() + passedMs;
+  const returns: string[] = [];
+  const onNotice = (line: string) => line.endsWith('available again') && returns.push(line);
+  const gateway = await gatewayAt([], {
+    clock: { ...systemClock, now, background: { ...background, alarm } },
+    discovery: { env: { DOCKER_HOST: engine.address, CONTAINER_HOST: engine.address }, onNotice },
+  });
+  await gateway.followSources();
+  for (let times = 0; times < 3; times += 1) {
+    await engine.followed();
+    await until(() => returns.length === times);
+    passedMs += 10_000;
+    engine.cutEvents();
+    await becomes(() => waits.length > times, true);
+  }
+  assert.equal(waits, [500, 500, 500]);
+});
+
+test('opens the event stream of an engine again, which may be silent because its connection was lost', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const engine = await engineWith();
+    const gateway = await gatewayAt([engine.address]);
+    await gateway.followSources();
+    await engine.followed();
+    await passTurns(10);
+    engine.containers = [{ id: 'aa', labels: marked('web'), ports: { '80/tcp': at('', '1001') } }];
+    const registered = next(gateway, 'instance.registered');
+    mock.timers.tick(290_000);
+    await until(() => {
+      mock.timers.tick(500);
+      return gateway.servers().length > 0;
+    });
+    assert.is(await registered, 'web-aa000000');
+  } finally {
+    mock.timers.reset();
+  }
 });
 
 test('registers a container that started while the database was unavailable', async () => {
