@@ -128,11 +128,12 @@ test('leaves out an output schema that clients do not accept or compile', async 
   assert.equal(await outputOf(union, MODERN), union);
 });
 
+async function isShown(outputSchema: JsonObject): Promise<boolean> {
+  const { shown } = await listed('tools', [{ name: 'x', inputSchema, outputSchema }]);
+  return shown[0]?.outputSchema !== undefined;
+}
+
 test('leaves out an output schema that clients compile for seconds, or without end', async () => {
-  const isShown = async (outputSchema: JsonObject) => {
-    const { shown } = await listed('tools', [{ name: 'x', inputSchema, outputSchema }]);
-    return shown[0]?.outputSchema !== undefined;
-  };
   const withProperties = (properties: JsonObject) => ({ type: 'object', properties });
   const numbered = (count: number, schemaOf: (n: number) => JsonObject) =>
     Object.fromEntries(Array.from({ length: count }, (_, n) => [`p${n}`, schemaOf(n)]));
@@ -165,6 +166,34 @@ test('leaves out an output schema that clients compile for seconds, or without e
     chain(50, next),
     { $defs: { node }, ...withProperties(numbered(500, () => ({ $ref: '#/$defs/node' }))) },
     { $defs: { wide }, ...withProperties(numbered(10, () => ({ $ref: '#/$defs/wide' }))) },
+  ];
+  for (const schema of good) assert.is(await isShown(schema), true, JSON.stringify(schema).slice(0, 200));
+});
+
+test('leaves out an output schema by which clients check a value for hours, or without end', async () => {
+  const doubled = (levels: number, twice: (next: JsonObject) => JsonObject) => {
+    const level = (n: number) => (n < levels ? twice({ $ref: `#/$defs/a${n + 1}` }) : { type: 'object' });
+    const $defs = Object.fromEntries(Array.from({ length: levels + 1 }, (_, n) => [`a${n}`, level(n)]));
+    return { $defs, $ref: '#/$defs/a0' };
+  };
+  const bad = [
+    doubled(30, (next) => ({ allOf: [next, next] })),
+    doubled(30, (next) => ({ anyOf: [next], oneOf: [next] })),
+    doubled(30, (next) => Object.fromEntries(['if', 'then', 'else'].map((key) => [key, next]))),
+    doubled(30, (next) => ({ ...next, not: next })),
+    doubled(30, (next) => ({ dependentSchemas: { a: next, b: next } })),
+    { properties: { a: doubled(30, (next) => ({ allOf: [next, next] })) } },
+    { allOf: [{ $ref: '#' }] },
+    {
+      $defs: { a: { anyOf: [{ type: 'null' }, { $ref: '#/$defs/b' }] }, b: { not: { $ref: '#/$defs/a' } } },
+      $ref: '#/$defs/a',
+    },
+  ];
+  for (const schema of bad) assert.is(await isShown(schema), false, JSON.stringify(schema).slice(0, 200));
+  const good = [
+    doubled(8, (next) => ({ allOf: [next, next] })),
+    { anyOf: [{ type: 'null' }, { properties: { next: { $ref: '#' } } }] },
+    { allOf: Array.from({ length: 100 }, () => ({ $ref: '#/$defs/a' })), $defs: { a: { required: ['a'] } } },
   ];
   for (const schema of good) assert.is(await isShown(schema), true, JSON.stringify(schema).slice(0, 200));
 });

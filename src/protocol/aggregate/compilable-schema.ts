@@ -42,6 +42,8 @@ const [MAX_PATTERNS, PROPERTY, PROPERTY_COST] = [16_384, /\\p\{/gi, 100];
 const MAX_LEVELS = 256;
 /** Objects and lists of a schema, with those that validators compile again at each reference. 5,000 take ajv a second. */
 const MAX_PARTS = 2_000;
+/** The most schemas by which validators check one value: two references to the next of 30 levels are a billion. */
+const MAX_CHECKS = 2_000;
 
 class SchemaCheck {
   readonly #root: JsonObject;
@@ -52,6 +54,7 @@ class SchemaCheck {
   readonly #ending = new Set<string>();
   readonly #withReferences = new Map<object, boolean>();
   readonly #measured = new Set<object>();
+  readonly #checks = new Map<object, number>();
   #parts = 0;
   readonly #keywords: Readonly<Record<string, Check>>;
   #patternsLeft = MAX_PATTERNS;
@@ -85,7 +88,26 @@ class SchemaCheck {
     if (!this.#isSchema(this.#root)) return false;
     // A reference may lead to a place that is not a schema otherwise, and has references of its own.
     for (const reference of this.#references) if (!this.#isResolvable(reference)) return false;
-    return this.#references.every((reference) => this.#ends(reference)) && this.#isSmall(this.#root, 1);
+    if (!this.#references.every((reference) => this.#ends(reference)) || !this.#isSmall(this.#root, 1))
+      return false;
+    return [...this.#visited].every((schema) => this.#checksOf(schema) <= MAX_CHECKS);
+  }
+
+  /** The number of schemas by which a value of this schema is checked; infinite for one that checks it by itself again. */
+  #checksOf(schema: unknown): number {
+    if (!isJsonObject(schema)) return 1;
+    const known = this.#checks.get(schema);
+    if (known !== undefined) return known;
+    this.#checks.set(schema, Number.POSITIVE_INFINITY); // while it is counted
+    const { $ref: reference } = schema;
+    const inner = [
+      ...(typeof reference === 'string' ? [this.#targetOf(reference)] : []),
+      ...IN_PLACE.flatMap((keyword) => schema[keyword] ?? []),
+      ...BY_FIELD.flatMap((keyword) => Object.values(Object(schema[keyword]))),
+    ];
+    const checks = inner.reduce((sum: number, each) => sum + this.#checksOf(each), 1);
+    this.#checks.set(schema, checks);
+    return checks;
   }
 
   /** False for a reference that leads back to itself by references alone. */
@@ -247,6 +269,11 @@ const WITH_SCHEMA = [
   ],
   ...['then', 'unevaluatedItems', 'unevaluatedProperties'],
 ];
+
+/** Keywords whose schemas check the same value. */
+const IN_PLACE = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else'];
+/** The same, with a schema for each field that a value may have. */
+const BY_FIELD = ['dependentSchemas', 'dependencies'];
 
 /** Keywords with other operands. */
 const KEYWORDS: Readonly<Record<string, Check>> = {
