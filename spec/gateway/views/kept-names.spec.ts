@@ -69,4 +69,24 @@ test('a name that could not be stored is stored 5 s later', async () => {
   }
 });
 
+test('a tool may have any name, such as __proto__', async () => {
+  const store = new MemoryStore();
+  const gateway = await createGateway({ store });
+  try {
+    const definition = { id: 'v', from: [{ template: 'a' }, { template: 'b' }] };
+    await gateway.views.put(definition);
+    const tools = [{ name: '__proto__', inputSchema: { type: 'object' } }];
+    const add = async (template: string) => {
+      await gateway.register(template, { id: 'one', handler: () => ({ tools }) }, { waitMs: 5_000 });
+      return (await gateway.list('v', 'tools')).items.map(({ name }) => name);
+    };
+    assert.equal(await add('a'), ['__proto__']);
+    await becomes(async () => (await store.views.list())[0]?.names.tools, { ['__proto__']: 'a/__proto__' });
+    await gateway.views.put({ ...definition, title: 'V' });
+    assert.equal(await add('b'), ['__proto__', 'b____proto__']);
+  } finally {
+    await gateway.close({ graceMs: 0 });
+  }
+});
+
 test.run();

@@ -287,7 +287,7 @@ async function stillOwned(
   scheduler: TaskScheduler,
 ): Promise<NameTargets> {
   const view = new CompiledView(definition);
-  const kept = { tools: {} as Record<string, string>, prompts: {} as Record<string, string> };
+  const kept = { tools: new Map<string, string>(), prompts: new Map<string, string>() };
   for (const list of ['tools', 'prompts'] as const)
     await scheduler.each(
       groupsToMatch(Object.entries(names[list]), ([, target]) => target),
@@ -295,9 +295,9 @@ async function stillOwned(
         for (const [name, target] of group) {
           const at = target.indexOf('/');
           if (at > 0 && view.takes(list, target.slice(0, at), target.slice(at + 1)))
-            kept[list][name] = target;
+            kept[list].set(name, target);
         }
       },
     );
-  return kept;
+  return { tools: Object.fromEntries(kept.tools), prompts: Object.fromEntries(kept.prompts) };
 }

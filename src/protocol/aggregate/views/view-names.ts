@@ -28,7 +28,7 @@ export interface GivenNames {
 }
 
 export function givenNames(items: readonly ChosenItem[], rule: NameRule): GivenNames {
-  const newTargets: Record<string, string> = {};
+  const newTargets = new Map<string, string>();
   const displaced: ChosenItem[] = [];
   const taken = new Set<string>();
   const isTarget = rule.names === 'bare' ? targetsAmong(items, rule, newTargets) : () => false;
@@ -51,14 +51,14 @@ export function givenNames(items: readonly ChosenItem[], rule: NameRule): GivenN
     taken.add(free);
     return free;
   });
-  return { listed, newTargets, displaced };
+  return { listed, newTargets: Object.fromEntries(newTargets), displaced };
 }
 
 /** Gives each wished name to one item, and notes new targets in `newTargets`. */
 function targetsAmong(
   items: readonly ChosenItem[],
   { length, targets }: NameRule,
-  newTargets: Record<string, string>,
+  newTargets: Map<string, string>,
 ): (item: ChosenItem) => boolean {
   const chosen = new Map<ChosenItem, boolean>();
   let count = Object.keys(targets).length;
@@ -72,7 +72,7 @@ function targetsAmong(
     for (const item of wishing) chosen.set(item, itemKey(item.template, item.own) === target);
     if (known !== undefined && known === (target ?? '')) continue;
     if (count >= MAX_NAMES) continue;
-    newTargets[name] = target ?? '';
+    newTargets.set(name, target ?? '');
     count += 1;
   }
   return (item) => chosen.get(item) === true;
