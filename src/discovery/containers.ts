@@ -36,8 +36,8 @@ const MANAGED = { label: 'managed-by=mcp-template', template: 'template' } as co
 /** The longest wait for one answer of a listing, and for all of them, in ms. */
 const [ANSWER_MS, LIST_MS] = [5_000, 50_000];
 /**
- * The time after which a stream of events is opened again, in ms: a connection that was lost on the way to the engine is silent for
- * ever.
+ * The time after which a stream of events is opened again, in ms: a connection that was lost on the way to the engine is silent
+ * for ever.
  */
 const WATCH_MS = 290_000;
 /** The most containers that are inspected at the same time. */
