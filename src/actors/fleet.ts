@@ -182,7 +182,7 @@ export class Fleet {
     const { template, id, serverId } = definition;
     const { trustOf, toolLists } = this.#options;
     const group = this.group(template);
-    this.#dismissPredecessor(template, id);
+    this.#removePredecessor(template, id);
     const toolRules: ToolRules = {
       trust: () => trustOf(template),
       hints: () => group.policy.annotate,
@@ -227,7 +227,7 @@ export class Fleet {
     if (this.#isClosing) throw shuttingDown();
     const { template, id } = definition;
     const ranHere = this.find(template, id) instanceof InstanceRef;
-    this.#dismissPredecessor(template, id);
+    this.#removePredecessor(template, id);
     const unreachable = new UnreachableInstance(definition, reason);
     this.#list(unreachable);
     if (ranHere)
@@ -237,7 +237,7 @@ export class Fleet {
 
   /** Removes an instance. Resolves when it has ended on this node. Throws TEMPLATE_NOT_FOUND or SERVER_NOT_FOUND. */
   remove(template: string, id: string, withinMs: number): Promise<void> {
-    const ended = this.#dismiss(this.group(template).instance(id), withinMs);
+    const ended = this.#remove(this.group(template).instance(id), withinMs);
     this.#checkLists(template, id);
     return ended;
   }
@@ -286,7 +286,7 @@ export class Fleet {
     const { scheduler } = this.#options;
     const instances = this.templates.flatMap((template) => this.group(template).instances);
     await scheduler.each(this.#endings.refs, (ref) => ref.leave(graceMs)); // they get no more time than others
-    await scheduler.each(instances, (instance) => void this.#dismiss(instance, graceMs));
+    await scheduler.each(instances, (instance) => void this.#remove(instance, graceMs));
     await this.#endings.untilEnded();
     await scheduler.each(this.#groups.values(), (group) => group.close());
     this.root.stop();
@@ -333,12 +333,12 @@ export class Fleet {
     if (this.#byServerId.get(instance.serverId) === instance) this.#byServerId.delete(instance.serverId);
   }
 
-  #dismissPredecessor(template: string, id: string): void {
+  #removePredecessor(template: string, id: string): void {
     const predecessor = this.find(template, id);
-    if (predecessor !== undefined) void this.#dismiss(predecessor, LIMITS.drainMs);
+    if (predecessor !== undefined) void this.#remove(predecessor, LIMITS.drainMs);
   }
 
-  #dismiss(instance: Instance, withinMs: number): Promise<void> {
+  #remove(instance: Instance, withinMs: number): Promise<void> {
     this.#unlist(instance);
     if (!(instance instanceof InstanceRef)) return Promise.resolve();
     const stopped = firstValueFrom(instance.until$(() => instance.state === 'stopped'));
@@ -369,7 +369,7 @@ export class Fleet {
     });
   }
 
-  /** Resolves at the end of an instance that was dismissed or has crashed. Its group is in use until then. */
+  /** Resolves at the end of an instance that was removed or has crashed. Its group is in use until then. */
   #track(ref: InstanceRef, end: Promise<unknown>): Promise<void> {
     const group = this.acquire(ref.template);
     return this.#endings.add(ref, end, () => this.release(group));

@@ -112,7 +112,7 @@ test('a request that is aborted before there was a connection is never written',
   await server.close();
 });
 
-test('a dismissed answer may end by itself, but is aborted after a while', async () => {
+test('an answer that is aborted later may end by itself before', async () => {
   const { promise: gone, resolve } = Promise.withResolvers<void>();
   const listener: RequestListener = (_, response) => {
     response.on('close', resolve);
@@ -129,7 +129,7 @@ test('a dismissed answer may end by itself, but is aborted after a while', async
     });
     endpoint.get({}, answer);
     await began.promise;
-    answer.dismiss();
+    answer.abortLater();
     assert.ok(await Promise.race([gone.then(() => false), turn().then(() => true)]));
     ring();
     await gone;

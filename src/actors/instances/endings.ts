@@ -23,7 +23,7 @@ export class Endings {
   }
 
   /**
-   * Adds an instance until `end` resolves; calls `onEnd` and then resolves. An instance that is dismissed and also
+   * Adds an instance until `end` resolves; calls `onEnd` and then resolves. An instance that is removed and also
    * crashes is added twice, and ends when both ends have.
    */
   add(ref: InstanceRef, end: Promise<unknown>, onEnd: () => void): Promise<void> {

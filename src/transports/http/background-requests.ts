@@ -37,13 +37,13 @@ export function ask(
       began() {
         if (id !== undefined || answer.status < 200 || answer.status >= 300) return;
         settle({ kind: 'complete', detail: '', isStreamed: false });
-        answer.dismiss();
+        answer.abortLater();
       },
       message(message) {
         if (message.kind === 'notification' || message.kind === 'request') return;
         if (id === undefined || numberMeant(message.id) !== id) return;
         settle({ kind: 'answered', answer: message });
-        answer.dismiss();
+        answer.abortLater();
       },
       finished: settle,
     });

@@ -125,11 +125,8 @@ export class HttpAnswer implements AnswerReceiver {
     this.#connection?.resume(this);
   }
 
-  /**
-   * The rest of the answer is not needed. Aborts it only after LIMITS.backgroundMs: if it ends before, the
-   * connection is kept.
-   */
-  dismiss(): void {
+  /** Aborts the request after LIMITS.backgroundMs: if its answer, which is not needed, ends before, the connection is kept. */
+  abortLater(): void {
     if (!this.#isOver) this.#cancelTimer ??= this.#afterBackgroundTime(() => this.abort());
   }
 

@@ -292,7 +292,7 @@ export class HttpCall implements AnswerSink {
 
   #complete(event: ExchangeEvent): void {
     this.#settle();
-    this.#answer?.dismiss();
+    this.#answer?.abortLater();
     const { secrets } = this.#conversation.backend.endpoint;
     const isError = event.kind === 'error';
     this.#subscriber.next(isError ? { ...event, error: errorWithoutSecrets(event.error, secrets) } : event);

@@ -140,7 +140,7 @@ export class SseChannel extends Channel implements AnswerSink {
    * end its answer to the post.
    */
   #cancel(exchange: PendingExchange, post: HttpAnswer): void {
-    if (post.isSent) post.dismiss();
+    if (post.isSent) post.abortLater();
     else post.abort();
     if (this.forget(exchange) && post.isSent) this.cancelOnBackend(exchange);
   }
