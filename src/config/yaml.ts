@@ -1,5 +1,5 @@
 // Reads a document in YAML in a time that grows with its length only: a part of the parser compares all keys of a
-// mapping with all, and quotes a line for each fault. The first fault counts. It is told without the text of the
+// mapping with all, and quotes a line for each fault. The first fault counts. Its message has no text of the
 // document, which may be a secret: a password without quotes that begins with `*`, `!` or `|` is such a fault.
 
 import { createRequire } from 'node:module';

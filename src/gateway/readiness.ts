@@ -53,8 +53,8 @@ export class Readiness {
   }
 
   /**
-   * Makes the gateway not ready, without new sessions of clients, until `resume`; other nodes continue sessions without calls.
-   * Everything else is served. It lasts as long as the process. Throws SHUTTING_DOWN, as `resume` does: a stop is
+   * Makes the gateway not ready until `resume`, or until the process ends. It opens no sessions for clients, and other nodes
+   * may continue sessions that have no calls; everything else is served. Throws SHUTTING_DOWN, as `resume` does: a stop is
    * not taken back.
    */
   drain(): void {

@@ -229,9 +229,9 @@ export class Sample {
   }
 
   /**
-   * A point of the history: all templates together, with the numbers that only admins see. `isAdded`: with the
-   * numbers that other nodes need, which are the calls at instances of other nodes, which count them, too, and
-   * durations as buckets and counts, alternating.
+   * A point of the history: all templates together, with the numbers that only admins see. `isAdded`: with two numbers
+   * by which nodes add up their points. These are the calls at instances of other nodes, because those nodes count them
+   * as well, and the durations as buckets and counts, alternating.
    */
   kept(isAdded: boolean) {
     const parts = [...this.parts.values()];

@@ -37,9 +37,9 @@ export interface Backends {
    */
   session(id: string, owner: Owner): McpSession | undefined;
   /**
-   * Recovers a session of a life that is over, of this owner at this path. When it resolves, `session` finds the
-   * session, or it does not exist; undefined when that is certain without a query. Rejects with DATABASE_UNAVAILABLE,
-   * SESSION_LIMIT, QUEUE_FULL or SHUTTING_DOWN.
+   * Recovers a session of this owner at this path, which a life that is over had opened. When it resolves, `session` finds
+   * the session, or there is none; undefined when it is certain without a query that there is none. Rejects
+   * with DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL or SHUTTING_DOWN.
    */
   recoverSession(id: string, owner: Owner): Promise<void> | undefined;
   /**

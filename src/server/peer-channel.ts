@@ -140,7 +140,7 @@ interface Addresses {
   readonly isLocal: boolean;
 }
 
-/** The address to listen on, and the one that the others are told. */
+/** The address to listen on, and the one that the other nodes use. */
 async function addressesOf(
   { listen, advertise }: Config['cluster'],
   database: DatabaseHost | undefined,

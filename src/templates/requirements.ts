@@ -23,8 +23,8 @@ export function uncheckedRequirements(requires: readonly string[]): string[] {
 type ProgramVariables = Readonly<Record<string, string>>;
 
 /**
- * The reason why a program may not be started, as a clause about the first unmet requirement; undefined when it may. `user`: the
- * one that programs run as, which also runs the question about the version, so that a program gets no more rights for that.
+ * The reason why a program may not be started, as a clause about the first unmet requirement; undefined when it may. `user`: runs
+ * the programs, and the question for their version as well, so that a program has the same rights there.
  */
 export async function unmetRequirement(
   requires: readonly string[],

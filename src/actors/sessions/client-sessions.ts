@@ -309,7 +309,7 @@ export class ClientSessions implements AllSessions {
     this.#drain?.used(session);
   }
 
-  /** Ends the sessions with a deleted template, which nobody can use. One with calls under way ends after them. */
+  /** Ends the sessions with a deleted template, which cannot be used. One with calls under way ends after them. */
   #endUnusable(template: string): Promise<void> {
     const theirs = this.#all().filter(
       ({ value }) => value.kind === 'template' && value.template === template,
@@ -317,7 +317,7 @@ export class ClientSessions implements AllSessions {
     return this.deps.scheduler.each(theirs, (session) => this.used(session));
   }
 
-  /** Makes sure that the session is not recovered here again, unless its row stays for another life. */
+  /** Prevents a recovery of the session here, except where its row stays for another life. */
   #forget({ id }: OwnedSession, reason: EndReason): void {
     if (!this.leavesRow(reason) && reason !== 'takenOver') this.#recovery?.forget(id);
   }

@@ -50,8 +50,8 @@ export class SessionRecovery {
 
   /**
    * Resolves when the session is open again, or cannot be recovered. Requests of one caller with one id share one
-   * attempt. Returns undefined, without a query, for a text that is not a session id, for ids of this life unless it has
-   * released sessions, and for sessions that were recently not found. Rejects with NotHolder when another life holds
+   * attempt. Undefined, without a query, for a text that is not a session id, for sessions that were recently not found,
+   * and for ids of this life while it has released no session. Rejects with NotHolder when another life holds
    * the session, and with DATABASE_UNAVAILABLE, NODE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL or SHUTTING_DOWN.
    */
   recover<V extends AnySessionValue>(

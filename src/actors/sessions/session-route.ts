@@ -219,8 +219,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   /**
-   * True when the call may be sent to a second instance while the session stays at its own. False when the
-   * session may not move, when it moves anyway because its instance is suspended, or without another instance.
+   * True when the call may be sent to a second instance while the session stays at its own. False when there is no
+   * other instance, when the session may not move, and when it moves anyway because its instance is suspended.
    * Source: ADR 103.
    */
   #mayHedgeBeside({ ref, conversation }: Binding, excluded: ExcludedIds): boolean {

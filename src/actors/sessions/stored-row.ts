@@ -190,8 +190,8 @@ function isMarked(value: AnySessionValue | undefined): boolean {
 }
 
 /**
- * Compares without the end, which is not stored, and without a mark that was taken back: it may be set again with
- * each call.
+ * Compares all but two fields: the end, which is not stored, and a mark that was taken back, since each call may set
+ * it again.
  */
 function isChanged(stored: AnySessionValue, value: AnySessionValue): boolean {
   const before: Readonly<Record<string, unknown>> = stored;

@@ -12,8 +12,8 @@ export const RATE_WINDOW_SECONDS = 3_600;
 export const CALL_WINDOW_SECONDS = 60;
 
 /**
- * The messages per second, of those that do not count as requests, that a principal without a request left may send. More are
- * refused before their body is read, because only the body tells whether a message counts.
+ * A principal that has used up its requests may send this many messages per second that do not count as requests. More are
+ * refused before their body is read, because only the body shows whether a message counts.
  */
 export const FREE_MESSAGES_PER_SECOND = 60;
 

@@ -49,7 +49,7 @@ function headerOf(token: string): { readonly alg?: unknown; readonly typ?: unkno
 }
 
 /**
- * Reads access tokens, for one resource or for any. Access tokens are told apart from login tokens before any key is
+ * Reads access tokens, for one resource or for any. They are distinguished from login tokens before any key is
  * chosen: no key of one kind ever verifies a token of the other. Source: RFC 9068, ADR 206.
  */
 export class AccessTokens {

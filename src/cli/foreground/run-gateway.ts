@@ -116,7 +116,7 @@ class GatewayRun {
       onReady?.(server);
       if (isDemo) this.#demo = (await import('../demo/demo.ts')).openDemo(server, terminal);
       const reason = await runUntilStopped(this.#demo, this.#stop.first);
-      // A signal during the start is told already, and there is nothing to finish.
+      // A signal during the start was announced already, and there is nothing to finish.
       if (!this.#starting.signal.aborted) await this.#announceStop(server, reason);
       return reason.exitCode;
     } finally {

@@ -62,7 +62,7 @@ async function serve(
 
 /** The messages between the supervisor and this worker. */
 class SupervisorLink {
-  /** The events that end the worker: signals that the supervisor passes on, its end, and errors that nobody caught. */
+  /** The events that end the worker: signals that the supervisor passes on, its end, and uncaught errors. */
   readonly signals = new EventEmitter();
   readonly #number: number;
   #server: RunningServer | undefined;

@@ -60,7 +60,7 @@ export interface ExchangeRequest extends CallContext {
   readonly trace?: AttemptTrace;
   /**
    * True for a request that is sent again in its conversation, after an error with `isRepaired`. If the backend refuses
-   * this one, too, the call has failed. Not sent itself.
+   * it again, the call has failed. This field is not sent.
    */
   readonly isResent?: boolean;
 }

@@ -83,7 +83,7 @@ export interface ProgramOutput {
 export interface ProgramEnd {
   /** A clause: "exited with code 7", "killed by SIGKILL". */
   readonly reason: string;
-  /** Absent when it did not exit by itself, or nobody knows its exit code. */
+  /** Absent when it did not exit by itself, or its exit code is unknown. */
   readonly exitCode?: number;
 }
 

@@ -238,7 +238,7 @@ function stop(peer: FollowedPeer): void {
 function eventOf(text: string, node: string, id: string): PeerEvent | undefined {
   const { type, template, principal, tool, view, alias } = Object(jsonIn(text));
   if (typeof type !== 'string' || !Object.hasOwn(EVENTS, type)) return undefined;
-  // All by which readers are told apart.
+  // All that decide which readers get an event.
   const fields: Required<Omit<SelectableEvent, 'type' | 'node'>> = { template, principal, tool, view, alias };
   if (Object.values(fields).some((value) => value !== undefined && typeof value !== 'string'))
     return undefined;

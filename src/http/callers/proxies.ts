@@ -41,7 +41,7 @@ export function createProxies(trustedProxies: readonly string[]): Proxies {
       forwarded(request, 'x-forwarded-proto') ?? ('encrypted' in request.socket ? 'https' : 'http'),
     address: (request) =>
       (isTrusted(request) ? clientOf(request) : undefined) ?? request.socket.remoteAddress,
-    // A trusted proxy that names no client may forward for anyone.
+    // A trusted proxy that names no client may forward for any.
     isLocal: (request) =>
       isTrusted(request)
         ? isIn(LOOPBACK, clientOf(request))

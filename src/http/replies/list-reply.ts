@@ -50,7 +50,7 @@ export async function listReply(
   }
 }
 
-/** Without items that have no name, or no URI: nobody can use them. */
+/** Without items that have no name, or no URI: clients cannot use them. */
 function* piecesOf(
   list: ListField,
   { items: all, cut, instanceId }: ListResult,

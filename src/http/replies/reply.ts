@@ -102,7 +102,7 @@ export interface ForwardJob {
   readonly node: string;
   /** Sends the request; called once. */
   readonly forward: (answer: ForwardedAnswer) => Forwarding;
-  /** The listener gets the reason when nobody may or can get the answer any more, see HttpRequest.onLost. */
+  /** The listener gets the reason when the answer may not, or cannot, be delivered any more: see HttpRequest.onLost. */
   readonly onLost: (listener: (reason: Error) => void) => void;
   /** The failure of the forwarding as the error of the answer. */
   readonly failure: (error: GatewayError) => Error;

@@ -303,7 +303,7 @@ export class AggregateLists {
     return crawl;
   }
 
-  /** Reads all pages. Rejects when no instance answers; a text says that the server refuses, unless it does not offer the list. */
+  /** Reads all pages; none of a list that the server does not offer. A text is its refusal. Rejects when no instance answers. */
   async #crawl(list: ListField, backends: Backends, client: Client): Promise<Crawled | string> {
     let instanceId: string | undefined;
     let staleMs: number | undefined;

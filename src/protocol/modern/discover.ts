@@ -6,7 +6,7 @@ import { type Handshake, META, MODERN_VERSIONS, type ServerInfo } from '../../do
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import type { ModernRequest } from './modern-request.ts';
 
-/** The answer, which may not be cached, since capabilities change without a notice. */
+/** The answer. It may not be cached: capabilities change, and no notice says so. */
 export function discoverResult(handshakes: readonly Handshake[]): JsonObject {
   const [instructions, ...others] = handshakes.map(({ greeting }) => greeting.instructions);
   const isSame = typeof instructions === 'string' && others.every((other) => other === instructions);

@@ -151,7 +151,7 @@ class WaitingTransport implements EndpointTransport {
     try {
       await this.#account.tokens(SHARED).current();
     } catch {
-      return; // nobody has connected an account: the transport stays as it is
+      return; // no account is connected: the transport stays as it is
     }
     void this.end(IS_CONNECTED);
   }

@@ -1,5 +1,5 @@
-// Requests over HTTP off the hot path: `ask` awaits one answer, for handshakes and session deletes; messages whose
-// answer does not matter are sent without a wait. Calls do not use it (http-call.ts).
+// Requests over HTTP that are not calls (http-call.ts): `ask` awaits one answer, for handshakes and session deletes. A
+// message whose answer does not matter is sent, and nothing waits for it.
 
 import { tooManyMessages } from '../../domain/errors/request-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';

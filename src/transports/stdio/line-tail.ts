@@ -16,7 +16,7 @@ export const STDERR_LINE_CHARACTERS = 2_048;
 export class LineTail {
   readonly #secrets: () => readonly string[];
   readonly #decoder = new StringDecoder('utf8');
-  /** Lines as they were written: they become readable when someone reads them, because most are never read. */
+  /** Lines as they were written: made readable when they are read, because most never are. */
   #finished: string[] = [];
   #unfinished = '';
 

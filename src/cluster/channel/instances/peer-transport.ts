@@ -410,7 +410,7 @@ class PeerConversation implements Conversation {
     return serverRequest(frame, (reply) => this.#answer({ conversation: this.#id, question, reply }));
   }
 
-  /** A call of the backend waits for it: beyond the bound it waits, too, and a large one becomes a refusal. */
+  /** A call of the backend needs it, so beyond the bound it waits instead of being dropped; a large one becomes a refusal. */
   #answer(request: ClientAnswerRequest): void {
     let body = bytesOf({ ...request });
     if (this.#notices < MAX_NOTICES) {

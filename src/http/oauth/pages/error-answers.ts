@@ -1,6 +1,6 @@
 // The answers to errors before the consent of a user. Any program may register any address, and a link to the
-// gateway must not lead there without a click: such errors are sent back only to where a client of this computer,
-// an admin or the user has agreed before; else a page shows them, with a link. Source: RFC 9700, 4.11.2.
+// gateway must not lead there without a click. So an error is sent back only to an address on this computer, one of a client
+// that an admin added, or one to which the user has agreed before; else a page shows it, with a link. Source: RFC 9700, 4.11.2.
 
 import { clientKeyOf } from '../../../persistence/oauth-rows.ts';
 import type { OAuthStore } from '../../../persistence/oauth-store.ts';
