@@ -325,6 +325,32 @@ test('a program goes on while the database is away for all members', async () =>
   );
 });
 
+test('a program goes on while the database only answers questions, as after it was replaced by a copy', async () => {
+  const away = new Set<string>();
+  const nodes = [await joined.join('a', { away }), await joined.join('b', { away })];
+  await pass(20_000);
+  const before = [...joined.programs];
+  const { store } = joined;
+  const refuse = async (): Promise<never> => {
+    throw new Error('it is read-only');
+  };
+  const { nodes: lives, settings } = store;
+  const { beat, end } = lives;
+  const { exchange } = settings;
+  Object.assign(lives, { beat: refuse, end: refuse });
+  Object.assign(settings, { exchange: refuse });
+  await pass(60_000);
+  assert.equal(joined.programs, before);
+  Object.assign(lives, { beat, end });
+  Object.assign(settings, { exchange });
+  await pass(20_000);
+  assert.equal([joined.programs, joined.notices], [before, []]);
+  assert.equal(
+    nodes.map((table) => table.list().filter(({ state }) => state === 'live').length),
+    [2, 2],
+  );
+});
+
 test('a node whose database is slow is not cut off', async () => {
   const nodes = [await joined.join('a'), await joined.join('b')];
   await pass(4_000);

@@ -15,7 +15,7 @@ interface DatabaseOpinionsOptions {
   readonly known: KnownLives;
   readonly prober: Pick<PeerProber, 'askDatabase'>;
   readonly clock: Clock;
-  /** Asks the database something small. */
+  /** Has the database write something small. */
   readonly check: () => Promise<unknown>;
 }
 
@@ -64,7 +64,7 @@ export class DatabaseOpinions {
     } else action satisfies never;
   }
 
-  /** Whether the database answers: one check serves all members that ask meanwhile. */
+  /** Whether the database takes changes: one check serves all members that ask meanwhile. */
   async #answers(): Promise<boolean> {
     const { check, clock } = this.#options;
     let isAnswered = false;

@@ -101,7 +101,9 @@ export class NodeTable {
     this.#programs =
       programs &&
       new LeaseRunner({ ...parts, node: own.node, store: programs.store, programs: programs.host });
-    this.#opinions = new DatabaseOpinions({ ...parts, check: () => options.settings.read(KEY_SETTING) });
+    // It writes, but changes nothing: a server that is read-only answers questions, and no node can take a program.
+    const check = () => options.settings.exchange(KEY_SETTING, '', '');
+    this.#opinions = new DatabaseOpinions({ ...parts, check });
     programs?.host.onChanged(() => void this.#reads.again());
   }
 
