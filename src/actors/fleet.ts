@@ -11,7 +11,7 @@ import { templateNotFound } from '../domain/errors/registry-errors.ts';
 import type { ActorInspection } from '../domain/events/actor-inspection.ts';
 import { eventOf, type GatewayEvent } from '../domain/events/events.ts';
 import type { InstanceDefinition, InstanceState } from '../domain/instances/instance.ts';
-import { TRANSPORT_TRAITS } from '../domain/instances/transport-kinds.ts';
+import { hasProcesses } from '../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListChange } from '../domain/mcp/mcp.ts';
 import type { ByteBudget } from '../domain/memory/held-bytes.ts';
@@ -269,7 +269,7 @@ export class Fleet {
   /** The number of programs that run here, without dedicated processes, and of exchanges under way. */
   get activity(): { readonly programs: number; readonly calls: number } {
     const programs = this.ownRefs().filter(
-      ({ definition, state }) => TRANSPORT_TRAITS[definition.transport].hasProcesses && state !== 'stopped',
+      ({ definition, state }) => hasProcesses(definition) && state !== 'stopped',
     );
     return { programs: programs.length, calls: this.underWay };
   }

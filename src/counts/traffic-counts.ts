@@ -4,12 +4,8 @@
 import type { Observable } from 'rxjs';
 import { type CallOutcome, isAnswered } from '../domain/calls/exchange-event.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
-import {
-  type GatewayEvent,
-  type GatewayEvents,
-  hasDedicatedProcess,
-  type RequestOutcome,
-} from '../domain/events/events.ts';
+import type { GatewayEvent, GatewayEvents, RequestOutcome } from '../domain/events/events.ts';
+import { hasProcesses } from '../domain/instances/transport-kinds.ts';
 import { METHODS } from '../domain/mcp/mcp.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { BucketCounts } from './bucket-counts.ts';
@@ -338,7 +334,7 @@ const newBucketCounts = (): BucketCounts => new BucketCounts();
 
 /** True when the process of the instance runs here: that of another node is counted there. */
 function hasProcessHere(event: GatewayEvents['upstream.opened']): boolean {
-  return event.isElsewhere !== true && hasDedicatedProcess(event);
+  return event.isElsewhere !== true && hasProcesses(event);
 }
 
 function newTemplateCounts(): TemplateCounts {

@@ -14,7 +14,7 @@ import {
 } from '../../domain/errors/session-errors.ts';
 import { eventOf, type GatewayEvent } from '../../domain/events/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import { TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
+import { hasProcesses } from '../../domain/instances/transport-kinds.ts';
 import { canonicalText } from '../../domain/json/json.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
@@ -65,7 +65,7 @@ export class DedicatedConversations implements ConversationListener {
   constructor(options: DedicatedConversationsOptions) {
     const { processes = LIMITS.dedicatedProcesses, share } = options.dedicatedBounds ?? {};
     this.#options = options;
-    this.#isPipe = TRANSPORT_TRAITS[options.definition.transport].hasProcesses;
+    this.#isPipe = hasProcesses(options.definition);
     this.#most = this.#isPipe ? processes : MAX_NETWORKED;
     this.#shares = new UserShares(this.#most, share);
   }

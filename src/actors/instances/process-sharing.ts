@@ -6,7 +6,7 @@ import type { ProcessSharing, TemplatePolicy } from '../../balancing/policy.ts';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
+import { hasProcesses, isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isOfOtherEra, isTaskMethod, listOf } from '../../domain/mcp/mcp.ts';
@@ -44,20 +44,17 @@ export function needsDedicated(
 
 /** True when clients with equal extensions may share the process of the session. */
 export function isShareable(
-  { definition: { transport } }: InstanceRef,
+  { definition }: InstanceRef,
   { processSharing }: TemplatePolicy,
   { profile, asksForLog }: ClientNeeds,
 ): boolean {
-  const isAuto = TRANSPORT_TRAITS[transport].hasProcesses && processSharing === 'auto';
+  const isAuto = hasProcesses(definition) && processSharing === 'auto';
   return isAuto && !asksForLog && !acceptsServerRequests(profile);
 }
 
 /** True when the template requires a dedicated process, for backends of every era. */
-export function isIsolated(
-  { definition: { transport } }: InstanceRef,
-  { processSharing }: TemplatePolicy,
-): boolean {
-  return processSharing === 'isolated' && TRANSPORT_TRAITS[transport].hasProcesses;
+export function isIsolated({ definition }: InstanceRef, { processSharing }: TemplatePolicy): boolean {
+  return processSharing === 'isolated' && hasProcesses(definition);
 }
 
 /** False when the template demands that all clients share a conversation. */

@@ -2,7 +2,7 @@
 // dedicated conversation, opened for this session or for clients with equal extensions. binder.ts opens bindings.
 
 import type { Subscription } from 'rxjs';
-import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
+import { hasProcesses, isNetworked } from '../../domain/instances/transport-kinds.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { QUESTION_REFUSALS, type ServerMessage } from '../../domain/mcp/client.ts';
@@ -128,7 +128,7 @@ export class Binding {
     if (!this.isIntact) return;
     const { ref, conversation } = this;
     if (conversation !== undefined && !this.isShared) forwardNotification(conversation, method, params);
-    else if (isOnlyCall && isCustomNotice(method) && hasProcesses(ref) && ref.activeCalls === 1)
+    else if (isOnlyCall && isCustomNotice(method) && hasProcesses(ref.definition) && ref.activeCalls === 1)
       (conversation ?? ref).notify(method, params, ownerId);
   }
 
@@ -167,10 +167,6 @@ export class Binding {
 function refuseQuestion(message: ServerMessage): void {
   if (message.kind !== 'request') return;
   message.answer(QUESTION_REFUSALS.notListening);
-}
-
-function hasProcesses({ definition: { transport } }: InstanceRef): boolean {
-  return TRANSPORT_TRAITS[transport].hasProcesses;
 }
 
 /** Notifications that only legacy backends need. */

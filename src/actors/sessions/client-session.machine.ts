@@ -29,7 +29,7 @@ import { type Actor, assign, emit, fromCallback, raise, setup } from 'xstate';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { backendTimeout } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts';
-import { TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
+import { hasProcesses } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { noHealthyError } from '../no-instance.ts';
 import type { Binding } from './binding.ts';
@@ -106,10 +106,8 @@ export function bindTimeoutMs({ binding, session: { group } }: ClientSessionCont
   const { policy, pool } = group;
   const timeoutMs = timeoutFor(policy);
   if (binding !== undefined) return timeoutMs;
-  const hasProcesses = pool.candidates.some(
-    ({ definition: { transport } }) => TRANSPORT_TRAITS[transport].hasProcesses,
-  );
-  return Math.max(LIMITS.handshakeMs, timeoutMs, hasProcesses ? policy.startTimeoutMs : 0);
+  const mayStart = pool.candidates.some(({ definition }) => hasProcesses(definition));
+  return Math.max(LIMITS.handshakeMs, timeoutMs, mayStart ? policy.startTimeoutMs : 0);
 }
 
 /** The transitions after a search that found no binding in time. */

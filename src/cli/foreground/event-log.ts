@@ -2,12 +2,8 @@
 // An instance that stays down is logged once, then once an hour.
 
 import type { Observable, Subscription } from 'rxjs';
-import {
-  type EventName,
-  type GatewayEvent,
-  hasDedicatedProcess,
-  writtenFields,
-} from '../../domain/events/events.ts';
+import { type EventName, type GatewayEvent, writtenFields } from '../../domain/events/events.ts';
+import { hasProcesses } from '../../domain/instances/transport-kinds.ts';
 import { HOUR_MS } from '../../domain/time/clock.ts';
 
 type Level = 'debug' | 'info' | 'warn';
@@ -58,11 +54,11 @@ function wordsOf(event: GatewayEvent): Words | undefined {
       return event.isLost ? ['info', 'session ended: no instance can continue it'] : undefined;
     case 'upstream.ended':
       // HTTP backends end sessions that they no longer need; that is not a failure.
-      return event.isLost && hasDedicatedProcess(event)
+      return event.isLost && hasProcesses(event)
         ? ['warn', 'dedicated process of a client exited']
         : undefined;
     case 'upstream.failed':
-      return hasDedicatedProcess(event)
+      return hasProcesses(event)
         ? ['warn', 'dedicated process for a client could not be started']
         : ['info', 'backend session for a client could not be opened'];
     case 'instance.unhealthy':

@@ -4,7 +4,7 @@
 import type { CallOutcome } from '../calls/exchange-event.ts';
 import type { ErrorCode } from '../errors/errors.ts';
 import type { InstanceDefinition } from '../instances/instance.ts';
-import { TRANSPORT_TRAITS, type TransportKind } from '../instances/transport-kinds.ts';
+import type { TransportKind } from '../instances/transport-kinds.ts';
 import type { WithheldItem } from '../mcp/mcp.ts';
 import type { Clock } from '../time/clock.ts';
 
@@ -255,11 +255,6 @@ export function withheldEvent(
   { list, name, reason }: WithheldItem,
 ): GatewayEvent {
   return { type: 'tool.withheld', atMs, template, list, tool: name, reason, alias: 'tool.omitted' };
-}
-
-/** False over HTTP, where a client's own conversation is a session of the backend. */
-export function hasDedicatedProcess({ transport }: Pick<ConversationFields, 'transport'>): boolean {
-  return TRANSPORT_TRAITS[transport].hasProcesses;
 }
 
 /** The fields of an event as the API and the log write them: names in snake_case, numbers with at most three decimals. */

@@ -94,6 +94,11 @@ export function isNetworked({ transport }: { readonly transport: TransportKind }
   return TRANSPORT_TRAITS[transport].isNetworked;
 }
 
+/** True when a dedicated conversation is a process. Over HTTP, where it is a session of the backend, it is none. */
+export function hasProcesses({ transport }: { readonly transport: TransportKind }): boolean {
+  return TRANSPORT_TRAITS[transport].hasProcesses;
+}
+
 /** True for an instance whose program the gateway starts, also behind an endpoint: it has a command, whatever its kind. */
 export function runsProgram<D extends { readonly command?: string | undefined }>(
   definition: D,
