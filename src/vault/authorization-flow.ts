@@ -3,6 +3,7 @@
 
 import { hash } from 'node:crypto';
 import Type from 'typebox';
+import { CONNECT_LINK_MS } from '../domain/calls/connection-required.ts';
 import { asGatewayError } from '../domain/errors/errors.ts';
 import { definedFields } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
@@ -93,7 +94,6 @@ interface MadeConnection {
   readonly backend: OAuthBackend;
 }
 
-const LIFE_MS = 10 * 60_000;
 const MAX_SCOPES = 100;
 const STATE = /^[\w-]{43}$/;
 
@@ -137,7 +137,7 @@ export class AuthorizationFlow {
       key: oauthKey('connecting', state),
       value: JSON.stringify(value),
       createdAt: new Date(clock.wall()).toISOString(),
-      expiresAt: new Date(clock.wall() + LIFE_MS).toISOString(),
+      expiresAt: new Date(clock.wall() + CONNECT_LINK_MS).toISOString(),
     });
     const url = new URL(server.authorization_endpoint);
     const parameters = {

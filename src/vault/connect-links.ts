@@ -5,7 +5,7 @@ import { Subject } from 'rxjs';
 import Type from 'typebox';
 import { type DefinedRoles, roleRights, scopesOfUser, type User } from '../domain/accounts/account.ts';
 import { commonRights, mayUse } from '../domain/accounts/rights.ts';
-import type { ConnectLink } from '../domain/calls/connection-required.ts';
+import { CONNECT_LINK_MS, type ConnectLink } from '../domain/calls/connection-required.ts';
 import { SHARED } from '../domain/instances/account-connection.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import type { Clock } from '../domain/time/clock.ts';
@@ -45,7 +45,6 @@ export interface Connected extends ConnectGoal {
   readonly elicitationIds: readonly string[];
 }
 
-const LIFE_MS = 10 * 60_000;
 /** The part of its life that an address must have left to be given again, in ms. */
 const LEFT_MS = 5 * 60_000;
 /** The interval in ms at which the database is asked, because another node may have made the connection. */
@@ -128,7 +127,8 @@ export class ConnectLinks {
   async #awaitedFor(goal: ConnectGoal): Promise<Awaited> {
     const key = goalKey(goal);
     const known = this.#awaited.get(key);
-    if (known !== undefined && this.#options.clock.now() - known.beganAtMs < LIFE_MS - LEFT_MS) return known;
+    if (known !== undefined && this.#options.clock.now() - known.beganAtMs < CONNECT_LINK_MS - LEFT_MS)
+      return known;
     const making = this.#making.get(key) ?? this.#made(goal).finally(() => this.#making.delete(key));
     this.#making.set(key, making);
     return making;
@@ -145,7 +145,7 @@ export class ConnectLinks {
       key: oauthKey('visit', id),
       ...(owner === SHARED ? {} : { userId: owner }),
       createdAt: new Date(nowMs).toISOString(),
-      expiresAt: new Date(nowMs + LIFE_MS).toISOString(),
+      expiresAt: new Date(nowMs + CONNECT_LINK_MS).toISOString(),
       value: JSON.stringify({ template, instanceId, owner }),
     });
     const link = {
@@ -174,7 +174,7 @@ export class ConnectLinks {
     const { clock, isConnected } = this.#options;
     try {
       for (const awaited of [...this.#awaited.values()]) {
-        if (clock.now() - awaited.beganAtMs > LIFE_MS) this.#awaited.delete(goalKey(awaited));
+        if (clock.now() - awaited.beganAtMs > CONNECT_LINK_MS) this.#awaited.delete(goalKey(awaited));
         else if (await isConnected(awaited)) this.connected(awaited);
       }
     } catch {

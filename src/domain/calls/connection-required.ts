@@ -13,6 +13,8 @@ export interface ConnectLink {
 }
 
 export const URL_ELICITATION_REQUIRED = -32042;
+/** The time for which the page, the authorization that begins there, and the state of the call that waits are valid, in ms. */
+export const CONNECT_LINK_MS = 10 * 60_000;
 
 /** A class, so that no backend can make such an answer. */
 export class ConnectionRequired implements JsonRpcError {

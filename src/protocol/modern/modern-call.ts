@@ -3,7 +3,7 @@
 
 import type { CallQuestions } from '../../domain/calls/call-questions.ts';
 import { CONFIRM, CONFIRM_MS, ConfirmationRequired } from '../../domain/calls/confirmation-required.ts';
-import { ConnectionRequired } from '../../domain/calls/connection-required.ts';
+import { CONNECT_LINK_MS, ConnectionRequired } from '../../domain/calls/connection-required.ts';
 import type { CallReport, SourcedEvent } from '../../domain/calls/exchange.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { type ErrorCode, hasCode } from '../../domain/errors/errors.ts';
@@ -235,9 +235,6 @@ export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
     stream.end();
   }
 }
-
-/** The time for which the address where a user connects an account, and the state of the call that needs it, are valid, in ms. */
-const CONNECT_LINK_MS = 10 * 60_000;
 
 /** Replaces SERVER_NOT_FOUND by an error for the client: the cursor, state or task is lost with its instance. */
 function explained(thrown: unknown): unknown {
