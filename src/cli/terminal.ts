@@ -39,6 +39,15 @@ export interface Terminal {
   readLine(): Promise<string | undefined>;
 }
 
+/** Asks a question that is answered with yes or no, on standard input. Resolves with true for yes. */
+export async function isAgreed(
+  terminal: Pick<Terminal, 'complain' | 'readLine'>,
+  question: string,
+): Promise<boolean> {
+  terminal.complain(`${question} [y/N]`);
+  return /^\s*y(es)?\s*$/i.test((await terminal.readLine()) ?? '');
+}
+
 /** The same terminal for `--quiet`: results and errors only. */
 export function quietTerminal(terminal: Terminal): Terminal {
   return { ...terminal, note: () => {}, busy: withoutSpinner };

@@ -15,7 +15,7 @@ import type { PlannedImport } from '../import/plan.ts';
 import { indentedJson, printable, type TableColumns, table } from '../output.ts';
 import { type Fields, fields, instancesOf, shownReasonOf } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, findGateway, type Remote, requireGateway } from '../remote/remote.ts';
-import type { Terminal } from '../terminal.ts';
+import { isAgreed, type Terminal } from '../terminal.ts';
 import { REGISTRY_OPTION, registryOf } from './template-search.ts';
 
 export const templateImport: Command = {
@@ -151,10 +151,8 @@ async function isConfirmed(
 ): Promise<boolean> {
   const { length } = plan.filter(({ state }) => state !== 'unchanged');
   if (length === 0 || input.has('yes')) return true;
-  terminal.complain(
-    `The gateway runs these commands and connects to these addresses. Import ${length}? [y/N]`,
-  );
-  return /^\s*y(es)?\s*$/i.test((await terminal.readLine()) ?? '');
+  const question = `The gateway runs these commands and connects to these addresses. Import ${length}?`;
+  return isAgreed(terminal, question);
 }
 
 /** Imports one server. Throws only for Ctrl-C at a question. */

@@ -15,7 +15,7 @@ import { homeFolder } from '../../templates/command-exposure.ts';
 import type { CommandInput } from '../command.ts';
 import { CommandFailure, UsageError, writeFailure } from '../failures.ts';
 import { keepOwner, replaceFile } from '../private-file.ts';
-import type { Terminal } from '../terminal.ts';
+import { isAgreed, type Terminal } from '../terminal.ts';
 import { type ConfigEdit, editedConfig } from './edit-config.ts';
 
 const MAX_BYTES = 5 * 1024 * 1024;
@@ -150,7 +150,7 @@ export async function changeEntry(
   terminal.print(`${path}${before.text === undefined ? ' (new)' : ''}\n\n${differenceOf(text, after)}\n`);
   if (!input.has('yes') && !terminal.canAsk)
     throw new CommandFailure('nothing was written, since there is no terminal to ask at; --yes writes it');
-  if (!(await isConfirmed(input, terminal))) {
+  if (!input.has('yes') && !(await isAgreed(terminal, 'Write it?'))) {
     terminal.print('nothing was written; --yes writes it');
     return;
   }
@@ -173,10 +173,4 @@ function warnOfReaders(
   if (key === undefined || !text.includes(key) || (mode & 0o077) === 0 || process.platform === 'win32')
     return;
   note(`warning: other users can read the key in ${path}: run "chmod 600 ${path}"`);
-}
-
-async function isConfirmed(input: CommandInput, terminal: Terminal): Promise<boolean> {
-  if (input.has('yes')) return true;
-  terminal.complain('Write it? [y/N]');
-  return /^\s*y(es)?\s*$/i.test((await terminal.readLine()) ?? '');
 }
