@@ -26,7 +26,7 @@ import type { InstanceActorInput, InstanceEmission } from './instances/instance-
 import type { ToolRules } from './instances/tool-cache.ts';
 import type { TrustOf } from './instances/tool-trust.ts';
 import { UnreachableInstance } from './instances/unreachable-instance.ts';
-import { instanceActorId, type RootActor, startRoot } from './root.machine.ts';
+import { instanceActorIds, type RootActor, startRoot } from './root.machine.ts';
 import { type Instance, TemplateGroup } from './template-group.ts';
 
 interface FleetOptions
@@ -87,16 +87,14 @@ export class Fleet {
   readonly forgotten$ = new Subject<string>();
   /** Emits instances that were started here. Hot, no replay. */
   readonly added$ = new Subject<InstanceRef>();
-  /** Ids of ended actors, which are reused, because xstate keeps every id for ever. */
-  readonly #freeIds: string[] = [];
-  #ids = 0;
+  readonly #nextActorId: () => string;
   #isClosing = false;
 
   constructor(options: FleetOptions) {
     this.#options = options;
     this.root = startRoot(options.clock, options.inspect);
     this.root.subscribe({ complete: () => this.#stopped() });
-    this.root.on('instance.ended', ({ actorId }) => this.#freeIds.push(actorId));
+    this.#nextActorId = instanceActorIds(this.root);
   }
 
   /**
@@ -293,8 +291,7 @@ export class Fleet {
   }
 
   #start(input: InstanceActorInput): InstanceRef {
-    if (this.#freeIds.length === 0) this.#ids += 1;
-    const id = this.#freeIds.pop() ?? instanceActorId(this.#ids);
+    const id = this.#nextActorId();
     return new InstanceRef(createActor(instanceMachine, { id, parent: this.root, input }).start());
   }
 

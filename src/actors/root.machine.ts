@@ -26,11 +26,6 @@ export type RootActor = Actor<typeof rootMachine>;
  */
 export const SESSION_ACTOR_ID = 'client session';
 
-/** The id of an instance actor; `number` is used again after its end. */
-export function instanceActorId(number: number): string {
-  return `instance.${number}`;
-}
-
 const rootMachine = setup({
   types: {
     events: {} as DoneActorEvent | ErrorActorEvent,
@@ -63,6 +58,18 @@ export function startRoot(clock: Clock, inspect: ((event: ActorInspection) => vo
   const root = createActor(rootMachine, { clock: machineClock(clock), ...(inspect && { inspect }) });
   indexTimers(root.system);
   return root.start();
+}
+
+/** Makes the ids of the instance actors of a root. The id of an ended actor is used again: xstate keeps every id for ever. */
+export function instanceActorIds(root: RootActor): () => string {
+  const free: string[] = [];
+  let count = 0;
+  root.on('instance.ended', ({ actorId }) => free.push(actorId));
+  const make = (): string => {
+    count += 1;
+    return `instance.${count}`;
+  };
+  return () => free.pop() ?? make();
 }
 
 /**
