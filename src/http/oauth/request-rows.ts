@@ -36,9 +36,9 @@ export function oncePerRequest(store: OAuthStore, present: () => RequestRows | u
     // Whether it was consumed is asked by a second `consume`; the rest of the row stays.
     consume: (kind, key, at) => store.consume(kind, key, at),
     touch: (kind, usedAt) => store.touch(kind, usedAt),
-    delete: (kind, keys) => {
+    delete: (kind, keys, version) => {
       for (const key of keys) forget(kind, key);
-      return store.delete(kind, keys);
+      return store.delete(kind, keys, version);
     },
     oldest: (filter, limit) => store.oldest(filter, limit),
     end: (filter) => {
