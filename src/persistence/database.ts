@@ -42,6 +42,8 @@ export interface ConnectOptions {
   /** The longest time to open a connection, in ms. */
   readonly connectTimeoutMs: number;
   readonly connections: number;
+  /** Ends the opening of the first connection. */
+  readonly signal?: AbortSignal | undefined;
   readonly sockets: Sockets;
 }
 

@@ -87,7 +87,9 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
     orm.destroy();
     throw explain(parsed, thrown);
   }
-  const reconnect = isInMemory(parsed) ? undefined : () => connect(parsed, timeoutMs);
+  const reconnect = isInMemory(parsed)
+    ? undefined
+    : (signal: AbortSignal) => connect(parsed, timeoutMs, { signal });
   const { database, description } = parsed;
   const { file } = description;
   const operations = new OrmOperations({

@@ -58,6 +58,8 @@ export interface Store {
   serverTimeMs(): Promise<number | undefined>;
   /** Resolves when the store answers and, if it was unavailable for the last change, accepts changes again. */
   ping(): Promise<void>;
+  /** Gives all operations so much time together from now on, also those under way: then they reject with DATABASE_UNAVAILABLE. */
+  finishWithin(withinMs: number): void;
   close(): Promise<void>;
 }
 

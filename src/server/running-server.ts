@@ -7,6 +7,7 @@ import type { NodeTable } from '../cluster/node-table/node-table.ts';
 import type { PortNumbers, WorkerQuestion } from '../domain/nodes/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { HttpApp } from '../http/app.ts';
+import type { Store } from '../persistence/store.ts';
 import type { Listeners } from './listeners.ts';
 import type { OtherNodes } from './other-nodes.ts';
 import type { OpenPorts } from './ports.ts';
@@ -39,6 +40,8 @@ export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
 
 /** The longest wait for answers that are still being sent after the end of all calls, in ms. */
 const LAST_ANSWERS_MS = 2_000;
+/** The longest wait for the last writes to the database together, in ms: it may not answer. */
+const LAST_WRITES_MS = 2_000;
 
 export type Close = () => Promise<unknown>;
 
@@ -54,6 +57,7 @@ interface RunningServerOptions
   readonly log: Logger;
   /** Tells all subscribers at once that the store has changed. */
   readonly noteChange: () => void;
+  readonly store: Pick<Store, 'finishWithin'>;
 }
 
 export function runningServer(options: RunningServerOptions): RunningServer {
@@ -92,7 +96,7 @@ export function runningServer(options: RunningServerOptions): RunningServer {
 
 /** Ends in the order that RunningServer.close describes. */
 async function closeServer(options: RunningServerOptions): Promise<void> {
-  const { gateway, others, listeners, scrapes, databaseLog, app, opened, graceMs, log } = options;
+  const { gateway, others, listeners, scrapes, databaseLog, app, opened, graceMs, log, store } = options;
   gateway.internals.readiness.announceClose();
   others.handOver();
   // The gateway refuses new calls from now on.
@@ -110,6 +114,7 @@ async function closeServer(options: RunningServerOptions): Promise<void> {
     await closeOrLog(() => others.leave(), log);
     await closeOrLog(() => others.closeChannel(LAST_ANSWERS_MS), log);
     await closeOrLog(async () => scrapes?.close(LAST_ANSWERS_MS), log);
+    store.finishWithin(LAST_WRITES_MS);
     for (const last of opened) await closeOrLog(last, log);
   }
 }

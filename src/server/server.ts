@@ -116,6 +116,7 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
     graceMs: config.graceMs,
     log,
     noteChange: database.noteChange,
+    store: database.store,
   });
 }
 

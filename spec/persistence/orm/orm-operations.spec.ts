@@ -298,6 +298,36 @@ test('does nothing on a connection that opens after its time limit', async () =>
   assert.equal(done, ['next']);
 });
 
+test('operations end together once their time is bounded, also a connection that is being opened', async () => {
+  const options = optionsOf();
+  let isAborted = false;
+  const session = new OrmOperations({
+    database: { ...sqlite, isFile: false },
+    orm: await connectOrm(sqlite, options),
+    timeoutMs: 100,
+    reconnect: (signal) => {
+      signal.addEventListener('abort', () => {
+        isAborted = true;
+      });
+      return new Promise(() => {});
+    },
+  });
+  ends.push(session);
+  // Without an answer it gives up its connection.
+  await session.run(() => new Promise(() => {})).catch(() => undefined);
+  const patient = new OrmOperations({
+    database: sqlite,
+    orm: await connectOrm(sqlite, options),
+    timeoutMs: 60_000,
+  });
+  ends.push(patient);
+  const all = [session.run(async () => {}), patient.run(() => new Promise(() => {}))].map(errorSummary);
+  for (const each of [session, patient]) each.finishWithin(1);
+  assert.equal(await Promise.all(all), Array(2).fill(['DATABASE_UNAVAILABLE', 'no', 5]));
+  const later = patient.run(() => new Promise(() => {}));
+  assert.equal([await errorSummary(later), isAborted], [['DATABASE_UNAVAILABLE', 'no', 5], true]);
+});
+
 test('leaves no connection when it is closed during a reconnect', async () => {
   const options = optionsOf();
   const late = await connectOrm(sqlite, options);

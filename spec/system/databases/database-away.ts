@@ -43,7 +43,7 @@ const refusedWithinMs = 16_000;
 const mendedWithinMs = 10_000;
 const graceSeconds = 3;
 /** Longest further time of a shutdown: last answers, last entries of the audit log, the connections. */
-const lastWritingsMs = 12_000;
+const lastWritingsMs = 8_000;
 
 /** The parts that a test works with. */
 export interface Harness {

@@ -1,5 +1,6 @@
 // PostgreSQL 12 and later. Definitions of tables are part of transactions, so a migration is atomic.
 
+import { Socket } from 'node:net';
 import type { Database } from '../database.ts';
 import { runOn } from '../orm/mikro-orm-patches.ts';
 import { isNetworkError, urlRefused } from '../store-errors.ts';
@@ -25,7 +26,8 @@ export const postgresql: Database = {
         keepAlive: true,
         application_name: 'stagedoor',
         ssl: sslOf(options.get('sslmode')),
-        onPoolCreated: (pool: unknown) => sockets.watch(pool, 'connect'),
+        // Not only those of the pool: a server that is frozen accepts connections, and answers nothing.
+        stream: () => sockets.opened(new Socket()),
       },
       onCreateConnection: (connection) =>
         // MikroORM writes values into statements: the server must read backslashes in the same way.

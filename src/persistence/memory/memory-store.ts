@@ -86,6 +86,8 @@ export class MemoryStore implements Store {
 
   async ping(): Promise<void> {}
 
+  finishWithin(): void {}
+
   async close(): Promise<void> {}
 
   #changed(count = 1): number {

@@ -1,5 +1,7 @@
-// Puts the committed data of the file of a database on the disk, at once or within a second. Source: ADR 312.
+// Puts the committed data of the file of a database on the disk, at once or within a second; and says whether it is still there.
+// Source: ADR 312.
 
+import { statSync } from 'node:fs';
 import { systemClock } from '../../domain/time/clock.ts';
 import { SerialQueue } from '../../domain/time/serial-queue.ts';
 
@@ -51,4 +53,22 @@ export class FileSynchronization {
       throw thrown;
     }
   }
+}
+
+/**
+ * Reads the identity of the file; the returned function is true while the path still names it. SQLite continues
+ * to write to a file that was moved or deleted: changes would be acknowledged, and lost at the next start.
+ */
+export function fileIdentity(path: string): () => boolean {
+  const opened = identityOf(path);
+  return () => identityOf(path) === opened;
+}
+
+/**
+ * The identity of a file; undefined without one. Synchronous, so that nothing happens between the check and the
+ * statement; 3 us.
+ */
+function identityOf(path: string): string | undefined {
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stats === undefined ? undefined : `${stats.dev}:${stats.ino}`;
 }

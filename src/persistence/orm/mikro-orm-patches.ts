@@ -1,6 +1,7 @@
 // All changes to MikroORM's behaviour, each with its reason. Loads neither MikroORM nor a driver.
 
 import { EventEmitter } from 'node:events';
+import type { Socket } from 'node:net';
 import type { AbstractSqlConnection } from '@mikro-orm/sql';
 
 interface LiteralWriter {
@@ -56,6 +57,12 @@ export class Sockets {
   watch(pool: unknown, event: string): void {
     if (!(pool instanceof EventEmitter)) throw new TypeError('the driver has no pool that can be watched');
     pool.on(event, (connection: unknown) => this.add(connection));
+  }
+
+  /** Tracks a socket before it is connected. */
+  opened(socket: Socket): Socket {
+    this.add(socket);
+    return socket;
   }
 
   /**

@@ -2,7 +2,6 @@
 // errors that tell whether the database was available. Of tables it uses the revision, and `settings` for a probe.
 
 import { randomBytes } from 'node:crypto';
-import { statSync } from 'node:fs';
 import {
   type EntitySchema,
   type RequiredEntityData,
@@ -18,7 +17,7 @@ import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Database, Statement } from '../database.ts';
 import { DamagedFileError, driverErrorOf, FullError, withoutValues } from '../store-errors.ts';
 import type { Tables } from './entities.ts';
-import { FileSynchronization } from './file-synchronization.ts';
+import { FileSynchronization, fileIdentity } from './file-synchronization.ts';
 import type { Orm } from './orm.ts';
 
 export const REVISION = 'registry';
@@ -41,8 +40,8 @@ const CLOSE_MS = 2_000;
 interface OrmOperationsDeps {
   readonly database: Database;
   readonly orm: Orm;
-  /** Opens another `orm`. Absent for a database in memory, which would be empty afterwards. */
-  readonly reconnect?: (() => Promise<Orm>) | undefined;
+  /** Opens another `orm`, until `signal` aborts. Absent for a database in memory, which would be empty afterwards. */
+  readonly reconnect?: ((signal: AbortSignal) => Promise<Orm>) | undefined;
   /** The longest time of one operation, including its wait in the queue, in ms. */
   readonly timeoutMs: number;
   readonly file?: string | undefined;
@@ -81,6 +80,12 @@ export class OrmOperations {
   /** The time of the end of the last operation that succeeded, by `performance.now()`, in ms. */
   #succeededAt = 0;
   #isClosed = false;
+  /** Gives up the connection that is being opened. */
+  readonly #closing = new AbortController();
+  /** The time by which all operations have to end, by the monotonic clock. */
+  #endsAtMs = Number.POSITIVE_INFINITY;
+  /** The timers of the operations that have not ended. */
+  readonly #timers = new Set<AbortController>();
   /** The synchronization of a file, after which its changes are acknowledged; undefined for a server. */
   readonly #synchronization: FileSynchronization | undefined;
 
@@ -223,6 +228,15 @@ export class OrmOperations {
     return Number(Object.values(row)[0]);
   }
 
+  /** Gives all operations so much time together, also those under way: a stop does not wait for each of them. */
+  finishWithin(withinMs: number): void {
+    this.#endsAtMs = systemClock.now() + withinMs;
+    systemClock.background.alarm(withinMs, () => {
+      for (const timer of this.#timers) timer.abort(OVERDUE);
+      this.#closing.abort();
+    });
+  }
+
   /** Closes the connections. Earlier writes are finished first, within 2 s. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
@@ -238,6 +252,7 @@ export class OrmOperations {
     await settlesWithin(closing, Math.min(this.#deps.timeoutMs, CLOSE_MS), systemClock);
     if (!isClean) this.#orm?.destroy();
     this.#orm = undefined;
+    this.#closing.abort();
   }
 
   /** Runs a change. `isQueued`: after other writers. `withoutSync`: it does not wait for the disk. */
@@ -270,8 +285,9 @@ export class OrmOperations {
     work: OperationWork<T>,
     finish?: () => Promise<void>,
   ): Promise<T> {
-    const { timeoutMs } = this.#deps;
+    const timeoutMs = Math.min(this.#deps.timeoutMs, Math.max(0, this.#endsAtMs - systemClock.now()));
     const timer = new AbortController();
+    this.#timers.add(timer);
     const operation: Operation = { startedAt: undefined, hasEnded: false, delivered: 'no' };
     const giveUp = timeOf(timeoutMs, timer.signal).then((): never => {
       operation.hasEnded = true;
@@ -294,6 +310,7 @@ export class OrmOperations {
         });
       return await Promise.race([finished?.then(() => working) ?? working, giveUp]);
     } finally {
+      this.#timers.delete(timer);
       timer.abort(ENDED);
     }
   }
@@ -364,7 +381,7 @@ export class OrmOperations {
   #connected(): Promise<Orm> {
     const { reconnect } = this.#deps;
     if (this.#isClosed || reconnect === undefined) throw databaseUnavailable(new Error(CLOSED));
-    this.#connecting ??= reconnect()
+    this.#connecting ??= reconnect(this.#closing.signal)
       .then((orm) => {
         if (this.#isClosed) {
           orm.destroy();
@@ -411,7 +428,12 @@ function atOnce<T>(work: Work<T>): OperationWork<T> {
 /** Resolves when the time of an operation is over. Alarms that are due ring before answers are read. */
 async function timeOf(timeoutMs: number, signal: AbortSignal): Promise<void> {
   const untilMs = systemClock.now() + timeoutMs;
-  await sleep(systemClock, timeoutMs, signal);
+  try {
+    await sleep(systemClock, timeoutMs, signal);
+  } catch (thrown) {
+    if (thrown === OVERDUE) return;
+    throw thrown;
+  }
   if (systemClock.now() - untilMs > STOOD_STILL_MS) await sleep(systemClock, STOOD_STILL_MS, signal);
 }
 
@@ -422,24 +444,7 @@ type OperationWork<T> = (em: SqlEntityManager, tables: Tables, operation: Operat
  * query on a file.
  */
 const ENDED = new Error('the operation has ended');
+const OVERDUE = new Error('all operations have to end');
 const CLOSED = 'the store is closed';
 const DROPPED = 'its connections were closed';
 const MOVED = 'the database file was moved, deleted or replaced: put it back, or start the gateway again';
-
-/**
- * Reads the identity of the file; the returned function is true while the path still names it. SQLite continues
- * to write to a file that was moved or deleted: changes would be acknowledged, and lost at the next start.
- */
-function fileIdentity(path: string): () => boolean {
-  const opened = identityOf(path);
-  return () => identityOf(path) === opened;
-}
-
-/**
- * The identity of a file; undefined without one. Synchronous, so that nothing happens between the check and the
- * statement; 3 us.
- */
-function identityOf(path: string): string | undefined {
-  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return stats === undefined ? undefined : `${stats.dev}:${stats.ino}`;
-}

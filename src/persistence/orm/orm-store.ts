@@ -53,6 +53,7 @@ export function ormStore(
     },
     serverTimeMs: () => operations.serverTimeMs(),
     ping: () => operations.probe(),
+    finishWithin: (withinMs) => operations.finishWithin(withinMs),
     close: () => operations.close(),
   };
 }

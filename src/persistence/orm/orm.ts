@@ -61,6 +61,7 @@ export async function connectOrm(database: Database, connect: Omit<ConnectOption
       // The sockets are closed, which causes this error.
     });
   };
+  connect.signal?.addEventListener('abort', destroy, { once: true });
   try {
     await nextTurn();
     await orm.connect();
@@ -72,6 +73,8 @@ export async function connectOrm(database: Database, connect: Omit<ConnectOption
   } catch (thrown) {
     destroy();
     throw thrown;
+  } finally {
+    connect.signal?.removeEventListener('abort', destroy);
   }
   return { orm, tables, connection, close, destroy };
 }
