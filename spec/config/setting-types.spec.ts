@@ -20,7 +20,7 @@ import {
 } from '../../src/config/setting-types.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
 import { DENIED_NETWORKS } from '../../src/domain/registration/endpoint.ts';
-import { cwd, load, refusal } from '../helpers/config.ts';
+import { cwd, faultsOf, load, refusal } from '../helpers/config.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('setting types');
@@ -193,6 +193,34 @@ test('read roles, which providers and issuers may name, and name what is wrong w
   for (const [roles, fault] of bad) assert.match(refusal({ yaml: JSON.stringify({ roles }) }), fault);
   const lost = JSON.stringify({ auth: { issuers: [issuer] } });
   assert.match(refusal({ yaml: lost }), '`role` must be one of admin, user, not support');
+});
+
+test('a fault in an entry of roles, issuers and providers has the line of the entry', () => {
+  const yaml = `roles:
+  ops: { scopes: [admin] }
+  support:
+    scopes: [root]
+auth:
+  issuers:
+    - issuer: https://a.example
+      roles: { staff: { role: ops } }
+    - issuer: https://b.example
+      roles: { staff: superhero }
+  providers:
+    - issuer: not a URL
+`;
+  const lines = faultsOf(() => load({ yaml })).join('\n');
+  assert.match(lines, /^gateway\.yaml:3, roles, "support": `scopes` must/m);
+  assert.match(lines, /^gateway\.yaml:9, auth\.issuers, entry 2: `roles`, staff: expected `role`$/m);
+  assert.match(lines, /^gateway\.yaml:12, auth\.providers, entry 1: `issuer` must/m);
+  const [roles = ''] = yaml.split('  providers:');
+  const undefinedRole = roles.replace('superhero', '{ role: hero }').replace('root', 'admin');
+  assert.match(
+    refusal({ yaml: undefinedRole }),
+    /^gateway\.yaml:9, auth\.issuers, https:\/\/b\.example: `role`/m,
+  );
+  const env = { GATEWAY_AUTH_ISSUERS: '[{"issuer": 7}]' };
+  assert.match(refusal({ env }), /^GATEWAY_AUTH_ISSUERS, entry 1: /);
 });
 
 test('read other issuers, and name what is wrong with an entry', () => {

@@ -6,7 +6,7 @@ import { hostname } from 'node:os';
 import { joinHostPort } from '../domain/local-address.ts';
 import { ConfigError, ConfigErrors } from './config-error.ts';
 import { undefinedRoles } from './role-settings.ts';
-import { readAll, type Setting, type ValuesOf } from './setting-types.ts';
+import { readAll, type Setting, type SettingNames, type ValuesOf } from './setting-types.ts';
 import { ALL_SETTINGS, SETTINGS } from './settings.ts';
 import { type Found, type Prefix, Sources, type SourcesOptions, unknownVariables } from './sources.ts';
 
@@ -83,7 +83,7 @@ export function loadConfig(input: SourcesOptions): Config {
     warnings: [...warnings, ...earlier, ...unknownVariables(input.env ?? {}, ALL_SETTINGS)],
     rows,
   };
-  for (const line of undefinedRoles(config.roles, settingsOfRoles(config))) errors.add(line);
+  for (const line of undefinedRoles(config.roles, settingsOfRoles(config, sources))) errors.add(line);
   errors.check();
   return config;
 
@@ -114,11 +114,13 @@ export function loadConfig(input: SourcesOptions): Config {
   }
 }
 
-function settingsOfRoles({ oauth: { issuers, providers } }: Pick<Config, 'oauth'>) {
-  return [
-    ...issuers.map((each) => ({ settingName: `auth.issuers, ${each.issuer}`, ...each })),
-    ...providers.map((each) => ({ settingName: `auth.providers, ${each.issuer}`, ...each })),
-  ];
+function settingsOfRoles({ oauth: { issuers, providers } }: Pick<Config, 'oauth'>, sources: Sources) {
+  const named = <T extends { readonly issuer: string }>(row: SettingNames, all: readonly T[]) =>
+    all.map((each, index) => ({
+      settingName: `${sources.find(row)?.placeOf(index)}, ${each.issuer}`,
+      ...each,
+    }));
+  return [...named(SETTINGS.oauth.issuers, issuers), ...named(SETTINGS.oauth.providers, providers)];
 }
 
 /** The settings with the host of `public_url` as an allowed host, and its origin as an allowed origin. */
@@ -137,7 +139,7 @@ function withPublicUrl<T extends Pick<Config, 'publicUrl' | 'allowedHosts' | 'al
 
 function readFound<T>(row: Setting<T>, found: Found | undefined): T {
   if (found === undefined) return row.default;
-  const value = row.kind.read(found.raw, found.folder);
+  const value = row.kind.read(found.raw, found.folder, found.placeOf);
   if (value !== undefined && found.kind === 'flag' && row.kind.holdsSecret?.(value)) {
     throw new ConfigError(
       `${found.source}: all users of this machine can read a password on a command line; put it into GATEWAY_${row.variable}`,
@@ -145,7 +147,7 @@ function readFound<T>(row: Setting<T>, found: Found | undefined): T {
   }
   if (value !== undefined) return value;
   const shown = row.secret ? '' : `; found ${shorten(found.raw)}`;
-  throw new ConfigError(`${found.sourceLine ?? found.source}: expected ${row.kind.type}${shown}`);
+  throw new ConfigError(`${found.placeOf()}: expected ${row.kind.type}${shown}`);
 }
 
 function rowOf<T>(setting: Setting<T>, value: T, found: Found | undefined): ConfigRow {
@@ -231,9 +233,7 @@ function resolveListeners(sources: Sources, errors: ConfigErrors) {
       label,
       host: read(SETTINGS.host, hostFound),
       port: read(SETTINGS.port, port) ?? otherwise,
-      ...(port === undefined || sources.flag(SETTINGS.port)
-        ? {}
-        : { portSource: port.sourceLine ?? port.source }),
+      ...(port === undefined || sources.flag(SETTINGS.port) ? {} : { portSource: port.placeOf() }),
     };
     const isTwin = listeners.some(
       ({ host, port }) => port !== 0 && port === listener.port && host === listener.host,

@@ -5,7 +5,7 @@ import { definedFields, isJsonObject, jsonIn } from '../domain/json/json.ts';
 import { isLoopback } from '../domain/local-address.ts';
 import { ConfigError } from './config-error.ts';
 import { type Fail, type GroupRoles, rolesIn, textsIn } from './group-roles.ts';
-import { type SettingType, setting } from './setting-types.ts';
+import { type PlaceOf, type SettingType, setting } from './setting-types.ts';
 
 /** The names of claims by their meanings; a name with dots may also be a path. */
 export type ClaimNames<Name extends string> = { readonly [Each in Name]?: string };
@@ -30,7 +30,7 @@ const CLAIMS = ['subject', 'scope', 'client', 'groups'] as const;
 
 const issuers: SettingType<readonly IssuerSetting[]> = {
   type: 'a list of issuers, each with `issuer`, `audience`, `jwks_uri`, `claims`, `id_jag` and `roles`',
-  read: (raw) => entriesIn('auth.issuers', raw, issuerIn, ({ issuer }) => issuer),
+  read: (raw, _, placeOf = () => 'auth.issuers') => entriesIn(placeOf, raw, issuerIn, ({ issuer }) => issuer),
   show: (value) => (value.length === 0 ? 'none' : JSON.stringify(value.map(written))),
 };
 
@@ -47,7 +47,7 @@ export const ISSUERS = setting<readonly IssuerSetting[]>({
  * for an entry that `entryIn` refuses, and for one that is listed twice, by its id.
  */
 export function entriesIn<Entry extends Pick<IssuerSetting, 'issuer'>>(
-  key: string,
+  placeOf: PlaceOf,
   raw: unknown,
   entryIn: (value: unknown, fail: Fail) => Entry,
   idOf: (entry: Entry) => string,
@@ -57,12 +57,13 @@ export function entriesIn<Entry extends Pick<IssuerSetting, 'issuer'>>(
   if (!Array.isArray(value) || value.length > MAX_ISSUERS) return undefined;
   const all = value.map((each, index) =>
     entryIn(each, (what) => {
-      throw new ConfigError(`${key}, entry ${index + 1}: ${what}`);
+      throw new ConfigError(`${placeOf(index)}, entry ${index + 1}: ${what}`);
     }),
   );
   const ids = all.map(idOf);
   const twice = all.find((entry, index) => ids.indexOf(idOf(entry)) !== index);
-  if (twice !== undefined) throw new ConfigError(`${key}: ${twice.issuer} is listed twice`);
+  if (twice !== undefined)
+    throw new ConfigError(`${placeOf(all.indexOf(twice))}: ${twice.issuer} is listed twice`);
   return all;
 }
 

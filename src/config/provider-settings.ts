@@ -43,7 +43,7 @@ const ANYBODY = /^\/(?:common|organizations|consumers)(?:\/|$)/i;
 
 const providers: SettingType<readonly ProviderSetting[]> = {
   type: `a list of providers, each with ${FIELDS.map((field) => `\`${field}\``).join(', ')}`,
-  read: (raw) => entriesIn('auth.providers', raw, providerIn, ({ id }) => id),
+  read: (raw, _, placeOf = () => 'auth.providers') => entriesIn(placeOf, raw, providerIn, ({ id }) => id),
   show: (value) => (value.length === 0 ? 'none' : JSON.stringify(value.map(written))),
   mask: (value) =>
     value.length === 0

@@ -12,20 +12,22 @@ import {
 import { isJsonObject, jsonIn } from '../domain/json/json.ts';
 import { ConfigError } from './config-error.ts';
 import { checkedLists, type Fail, type GroupRole, type GroupRoles, textsIn } from './group-roles.ts';
-import { type SettingType, setting } from './setting-types.ts';
+import { type PlaceOf, type SettingType, setting } from './setting-types.ts';
 
 const MAX_DEFINED = 100;
 
 const roles: SettingType<DefinedRoles> = {
   type: 'a map of roles by name, each with `scopes`, and perhaps `templates`, `views` and `tools`',
-  read: (raw) => {
+  read: (raw, _, placeOf = () => 'roles') => {
     if (raw === 'none') return {};
     const value = typeof raw === 'string' ? jsonIn(raw) : raw;
     if (!isJsonObject(value)) return undefined;
     const count = Object.keys(value).length;
     if (count > MAX_DEFINED)
-      throw new ConfigError(`roles: expected at most ${MAX_DEFINED} roles, not ${count}`);
-    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, definedRoleIn(name, each)]));
+      throw new ConfigError(`${placeOf()}: expected at most ${MAX_DEFINED} roles, not ${count}`);
+    return Object.fromEntries(
+      Object.entries(value).map(([name, each]) => [name, definedRoleIn(name, each, placeOf)]),
+    );
   },
   show: (value) => (Object.keys(value).length === 0 ? 'none' : JSON.stringify(value)),
 };
@@ -38,9 +40,9 @@ export const DEFINED_ROLES = setting<DefinedRoles>({
   doc: 'Roles besides admin and user, by name, each with scopes and perhaps templates, views and tools. See docs/guides/tool-rights.md.',
 });
 
-function definedRoleIn(name: string, value: unknown): RoleRights {
+function definedRoleIn(name: string, value: unknown, placeOf: PlaceOf): RoleRights {
   const fail: Fail = (what) => {
-    throw new ConfigError(`roles, ${JSON.stringify(name)}: ${what}`);
+    throw new ConfigError(`${placeOf(name)}, ${JSON.stringify(name)}: ${what}`);
   };
   if (isBuiltIn(name)) fail('it is built in, and cannot be defined again');
   if (!new RegExp(ROLE_PATTERN).test(name))

@@ -70,6 +70,9 @@ function isSetting(row: Setting<unknown> | SettingGroup): row is Setting<unknown
   return 'kind' in row;
 }
 
+/** The place of a value for messages, with its file and line, or of an entry of it: `gateway.yaml:3, auth.issuers`. */
+export type PlaceOf = (entry?: string | number) => string;
+
 export interface SettingType<T> {
   /** The words after "expected" in errors, and in a column of the documentation. */
   readonly type: string;
@@ -79,7 +82,7 @@ export interface SettingType<T> {
    * Reads a written value: text from a flag or a variable, any YAML value from the file. Undefined for
    * another type. `folder` is the base of relative paths.
    */
-  read(raw: unknown, folder: string): T | undefined;
+  read(raw: unknown, folder: string, placeOf?: PlaceOf): T | undefined;
   /** Writes a value in the form that `read` reads. */
   show(value: T): string;
   /** Writes a value without its secret parts. Default: a secret is hidden as a whole. */

@@ -8,7 +8,7 @@ import { nearest, nearMiss } from '../domain/nearest.ts';
 import { utf8Text } from '../domain/text.ts';
 import { ConfigError, type ConfigErrors } from './config-error.ts';
 import { readFileNow } from './read-file.ts';
-import type { SettingNames } from './setting-types.ts';
+import type { PlaceOf, SettingNames } from './setting-types.ts';
 import { readYaml } from './yaml.ts';
 
 /** Values of the command line by flag name without dashes; a flag without value is `true`, `--no-x` is `x: false`. */
@@ -31,8 +31,8 @@ export interface Found {
   readonly raw: unknown;
   readonly kind: 'flag' | 'environment' | 'file';
   readonly source: string;
-  /** The source with its line, if the value is in a file. */
-  readonly sourceLine?: string;
+  /** The source, with its line if the value is in a file. */
+  readonly placeOf: PlaceOf;
   /** The base of a relative path in the value. */
   readonly folder: string;
 }
@@ -55,7 +55,7 @@ export class Sources {
   /** Absolute paths of the files read so far. */
   readonly files: string[] = [];
   readonly #input: SourcesOptions;
-  readonly #file: { readonly name: string; readonly values: ReadonlyMap<string, FileValue> } | undefined;
+  readonly #file: ({ readonly name: string } & FileValues) | undefined;
 
   /**
    * Reads the configuration file (`flags.config`, else `gateway.yaml` in `cwd` when it exists). `errors` gets the error of a file
@@ -74,7 +74,8 @@ export class Sources {
   flag({ flag }: SettingNames): Found | undefined {
     const raw = flag === undefined ? undefined : this.#input.flags?.[flag];
     if (raw === undefined) return undefined;
-    return { raw, kind: 'flag', source: `--${flag}`, folder: this.#input.cwd };
+    const source = `--${flag}`;
+    return { raw, kind: 'flag', source, placeOf: () => source, folder: this.#input.cwd };
   }
 
   /** The variable with either prefix. Throws ConfigError when both are set and differ. */
@@ -95,23 +96,25 @@ export class Sources {
     const source = prefix + variable;
     const raw = env[source] || undefined;
     const secretFile = secret ? env[`${source}_FILE`] || undefined : undefined;
-    if (secretFile === undefined) return raw === undefined ? undefined : { raw, kind, source, folder };
+    const placeOf = () => source;
+    if (secretFile === undefined)
+      return raw === undefined ? undefined : { raw, kind, source, placeOf, folder };
     if (raw !== undefined)
       throw new ConfigError(`${source} and ${source}_FILE are both set: unset one of them`);
     const text = this.#readRequired(secretFile, `${source}_FILE`);
     // Editors and `echo` end a file with a line break that is not part of the secret.
-    return { raw: text.replace(/[\r\n]+$/, ''), kind, source: `${source}_FILE`, folder };
+    const ofFile = `${source}_FILE`;
+    return { raw: text.replace(/[\r\n]+$/, ''), kind, source: ofFile, placeOf: () => ofFile, folder };
   }
 
   file({ key }: SettingNames): Found | undefined {
-    const written = this.#file?.values.get(key);
-    if (this.#file === undefined || written === undefined) return undefined;
-    const { name } = this.#file;
+    if (this.#file?.values.has(key) !== true) return undefined;
+    const { name, values, lineOf } = this.#file;
     return {
-      raw: written.value,
+      raw: values.get(key),
       kind: 'file',
       source: `${name}, ${key}`,
-      sourceLine: `${written.sourceLine}, ${key}`,
+      placeOf: (entry) => `${lineOf(`${key}.${entry}`, key)}, ${key}`,
       folder: dirname(resolve(this.#input.cwd, name)),
     };
   }
@@ -120,7 +123,7 @@ export class Sources {
     const named = this.#input.flags?.config;
     const name = typeof named === 'string' ? named : 'gateway.yaml';
     const text = named === undefined ? this.#read(name, name) : this.#readRequired(name, '--config');
-    return text === undefined ? undefined : { name, values: readConfigFile(text, name, keys, errors) };
+    return text === undefined ? undefined : { name, ...readConfigFile(text, name, keys, errors) };
   }
 
   #readRequired(path: string, source: string): string {
@@ -184,10 +187,10 @@ export function unknownVariables(environment: Variables, settings: readonly Sett
   ];
 }
 
-interface FileValue {
-  readonly value: unknown;
-  /** The file and the line, in the form that compilers use. */
-  readonly sourceLine: string;
+interface FileValues {
+  readonly values: ReadonlyMap<string, unknown>;
+  /** The file and the line of the first of these keys that has one, in the form that compilers use. */
+  lineOf(...keys: readonly string[]): string;
 }
 
 /**
@@ -200,12 +203,16 @@ function readConfigFile(
   fileName: string,
   keys: readonly string[],
   errors: ConfigErrors,
-): ReadonlyMap<string, FileValue> {
+): FileValues {
   const { value: document, keyLines } = parseSettings(text, fileName);
   const lines = keyLines();
-  const values = new Map<string, FileValue>();
+  const values = new Map<string, unknown>();
+  const lineOf = (...keys: readonly string[]) => {
+    const line = keys.map((key) => lines.get(key)).find((each) => each !== undefined);
+    return line === undefined ? fileName : `${fileName}:${line}`;
+  };
   const sections = keys.flatMap((key) => (key.includes('.') ? [key.slice(0, key.lastIndexOf('.'))] : []));
-  if (document === null || document === undefined) return values;
+  if (document === null || document === undefined) return { values, lineOf };
   if (!isJsonObject(document))
     throw new ConfigError(`${fileName}: expected settings, one "key: value" per line`);
   const known = [...keys, ...sections];
@@ -215,7 +222,7 @@ function readConfigFile(
     errors.attempt(() => {
       throw new ConfigError(`${fileName}: ${unknown - SETTINGS_FILE.unknownKeys} more unknown keys`);
     }, undefined);
-  return values;
+  return { values, lineOf };
 
   function collect(section: Readonly<Record<string, unknown>>, prefix: string): void {
     for (const [name, value] of Object.entries(section))
@@ -224,10 +231,9 @@ function readConfigFile(
 
   function take(key: string, value: unknown): void {
     const isSection = keys.some((known) => known.startsWith(`${key}.`));
-    const line = lines.get(key);
-    const sourceLine = line === undefined ? fileName : `${fileName}:${line}`;
+    const sourceLine = lineOf(key);
     if (values.has(key)) throw new ConfigError(`${sourceLine}: ${key} is set twice`);
-    if (keys.includes(key)) values.set(key, { value, sourceLine });
+    if (keys.includes(key)) values.set(key, value);
     else if (isSection && isJsonObject(value)) collect(value, `${key}.`);
     else if (isSection && value !== null) throw new ConfigError(`${sourceLine}: ${key} is a section`);
     else if (!isSection) {

@@ -18,7 +18,7 @@ const YAML_FAULTS: Readonly<Record<string, string>> = {
 
 interface YamlText {
   readonly value: unknown;
-  /** The line of each key by its dotted name; keys merged in by an alias have none. */
+  /** The line of each key by its dotted name, and of each entry of a list (`servers.0`); what an alias merges in has none. */
   keyLines(): ReadonlyMap<string, number>;
 }
 
@@ -53,13 +53,16 @@ export function readYaml(text: string): YamlText {
   function keyLines(): ReadonlyMap<string, number> {
     const found = new Map<string, number>();
     const find = (node: unknown, prefix: string): void => {
+      if (yaml.isSeq(node))
+        for (const [index, each] of node.items.entries()) take(each, each, `${prefix}${index}`);
       if (!yaml.isMap(node)) return;
-      for (const { key, value } of node.items) {
-        if (!yaml.isScalar(key) || !key.range) continue;
-        const name = `${prefix}${key.value}`;
-        found.set(name, lines.linePos(key.range[0]).line);
-        find(value, `${name}.`);
-      }
+      for (const { key, value } of node.items)
+        if (yaml.isScalar(key)) take(key, value, `${prefix}${key.value}`);
+    };
+    const take = (at: unknown, value: unknown, name: string): void => {
+      if (!yaml.isNode(at) || !at.range) return;
+      found.set(name, lines.linePos(at.range[0]).line);
+      find(value, `${name}.`);
     };
     find(document.contents, '');
     return found;
