@@ -76,6 +76,16 @@ test('answer every other name with the page, whose links are relative to /consol
   }
 });
 
+test('redirect what is below a page to the page, which says when there is none', async () => {
+  for (const [path, location] of [
+    ['sessions/', '../sessions'],
+    ['templates/weather/tools', '../../templates'],
+    ['/sessions', '../'],
+    ['no%20such/page', '../no%20such'],
+  ])
+    assert.match(await raw(`/console/${path}`), `\r\nLocation: ${location}\r\n`, path);
+});
+
 test('are compressed for browsers that accept gzip', async () => {
   const path = '/console/assets/index-B1a2c3D4.js';
   const [answer, plain] = [
@@ -101,7 +111,7 @@ test('serve no file outside their folder', async () => {
     ...['/console/assets/../../secret.js', '/console//etc/passwd', '/console/..%5csecret.js'],
   ]) {
     const answer = await raw(path);
-    assert.match(answer, /^HTTP\/1\.1 (?:200|404|422) /, path);
+    assert.match(answer, /^HTTP\/1\.1 (?:200|308|404|422) /, path);
     assert.not.match(answer, /the secret|root:/, path);
   }
 });

@@ -40,9 +40,9 @@ interface Variants {
 type Files = ReadonlyMap<string, Variants>;
 
 /**
- * A file of the built console, or the page for every other name below `/console/`, which its relative links need.
- * NOT_FOUND when it is not built, and for an unknown asset: a page of an earlier build requests files of that
- * build, and must not get a page instead of a script.
+ * A file of the built console, or the page for every other name below `/console/`, which its relative links need; what
+ * is below such a name is redirected to it. NOT_FOUND when it is not built, and for an unknown asset: a page of an
+ * earlier build requests files of that build, and must not get a page instead of a script.
  */
 export function consoleReply(built: URL = BUILT) {
   const folder = fileURLToPath(built);
@@ -54,7 +54,10 @@ export function consoleReply(built: URL = BUILT) {
     });
     if (path === '/console') return { ...noContent({ headers: ['Location', 'console/'] }), status: 308 };
     const asked = path.slice('/console/'.length);
-    const file = files.get(files.has(asked) || asked.includes('/') ? asked : INDEX);
+    const [name = '', ...below] = asked.split('/');
+    if (below.length > 0 && `${name}/` !== ASSETS)
+      return { ...noContent({ headers: ['Location', `${'../'.repeat(below.length)}${name}`] }), status: 308 };
+    const file = files.get(below.length > 0 || files.has(asked) ? asked : INDEX);
     if (file === undefined) throw routeNotFound('GET', path.slice(0, HTTP_LIMITS.loggedPathCharacters));
     return acceptsGzip ? file.gzipped : file.plain;
   };

@@ -77,7 +77,10 @@ function consoleRoute(path: string, summary: string): HttpRoute {
         types: [...CONSOLE_TYPES],
         headers: CACHED,
       },
-      308: { description: 'The address with a slash at its end', headers: { Location: 'That address' } },
+      308: {
+        description: 'The console with a slash at its end, or a page without what is below it',
+        headers: { Location: 'That address' },
+      },
     },
     errors: ['NOT_FOUND'],
     handler: ({ request }, services) => services.consoleReply(request),
