@@ -91,7 +91,7 @@ const KINDS: [SettingType<unknown>, good: [unknown, unknown][], bad: unknown[]][
   [choice(['a', 'b'], { c: 'b' }), as({ A: 'a', c: 'b' }), ['d', '', 'constructor', ['a'], true]],
   [
     hostName,
-    [...same('localhost', '0.0.0.0', 'my_h.a'), ['[::1]', '::1']],
+    [...same('localhost', '0.0.0.0', 'my_h.a', 'fe80::1%eth0'), ['[::1]', '::1'], ['::1%lo', '::1']],
     ['', 'h:80', 'http://h', '*', 'a b', '-h', 7],
   ],
   [

@@ -296,6 +296,8 @@ export function choiceForSwitch<W extends string>(
 /** An address to listen on: a name or an IP address, without port. */
 export const hostName = text('a host name or an IP address, without port', (raw) => {
   const bare = /^\[(.*)\]$/.exec(raw)?.[1] ?? raw;
+  // Only a link-local address needs its zone; URLs cannot have one.
+  if (isIP(bare) === 6 && !/^fe[89ab]/i.test(bare)) return bare.replace(/%.*/, '');
   return isIP(bare) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/.test(bare) ? bare : undefined;
 });
 
