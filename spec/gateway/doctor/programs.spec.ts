@@ -28,7 +28,7 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', (l
 async function codesOf({ before = '', say = 'process.stdout.write(text + "\\n")' }): Promise<string[]> {
   const code = `const say = (text) => { ${say} };\nconst before = ({ method }) => { ${before} };${PROGRAM}`;
   const program = { command: process.execPath, args: ['-e', code], env: {}, secretEnv: [] };
-  const found = await probeProgram(program, [], 1_500);
+  const found = await probeProgram(program, [], { answerMs: 1_500 });
   for (const each of found) assert.ok(remedyOf(each.code), each.code);
   return found.map((each) => each.code);
 }
@@ -82,7 +82,9 @@ test('the form of the lines is named', async () => {
 
 test('a program that writes text and ends is named with the text', async () => {
   const findingsOf = (code: string) =>
-    probeProgram({ command: process.execPath, args: ['-e', code], env: {}, secretEnv: [] }, [], 1_500);
+    probeProgram({ command: process.execPath, args: ['-e', code], env: {}, secretEnv: [] }, [], {
+      answerMs: 1_500,
+    });
   for (const text of ['Usage: server --port N', 'Usage: server --port N\n\nOptions:\n'])
     assert.equal(await findingsOf(`process.stdout.write(${JSON.stringify(text)})`), [
       {
@@ -96,6 +98,17 @@ test('a program that writes text and ends is named with the text', async () => {
 test('a program that cannot be started has no findings of its own', async () => {
   const program = { command: '/nowhere/at-all', args: [], env: {}, secretEnv: [] };
   assert.equal(await probeProgram(program, []), []);
+});
+
+test('a program that has answered nothing so far is not waited for a minute once more', async () => {
+  const program = {
+    command: process.execPath,
+    args: ['-e', 'process.stdin.resume()'],
+    env: {},
+    secretEnv: [],
+  };
+  // The time of a test is shorter than the wait for a first answer.
+  await probeProgram(program, [], { answerMs: 100, isSilent: true });
 });
 
 test.run();

@@ -56,7 +56,7 @@ async function naming(input: CommandInput, terminal: Terminal): Promise<Terminal
 
 async function examineServer(input: CommandInput, terminal: Terminal): Promise<number> {
   const { examineNamed } = await import('../doctor/server.ts');
-  const report = await terminal.busy('examining', () => examineNamed(input, terminal));
+  const report = await terminal.busy('examining', (progress) => examineNamed(input, terminal, progress));
   printResult(input, terminal, report, () => report.instances.map(serverText).join('\n\n'));
   return report.ok ? 0 : 1;
 }

@@ -33,7 +33,11 @@ const LOOK_MS = 100;
 const EXAMINED_MS = 300_000;
 
 /** Examines the server that the input names. Throws UsageError and CommandFailure. */
-export async function examineNamed(input: CommandInput, terminal: Terminal): Promise<ServerReport> {
+export async function examineNamed(
+  input: CommandInput,
+  terminal: Terminal,
+  progress: (text: string) => void,
+): Promise<ServerReport> {
   const [name, more] = input.positionals;
   const { program } = input;
   if (more !== undefined || (name !== undefined && program !== undefined))
@@ -41,12 +45,17 @@ export async function examineNamed(input: CommandInput, terminal: Terminal): Pro
   if (program !== undefined) {
     const [command, ...args] = program;
     if (command === undefined) throw new UsageError('a command follows --');
-    return examineHere({ command, args, working_dir: terminal.folder, force: true }, input, terminal);
+    return examineHere(
+      { command, args, working_dir: terminal.folder, force: true },
+      input,
+      terminal,
+      progress,
+    );
   }
   if (name === undefined) throw new UsageError('name a server');
   if (/^https?:\/\//i.test(name)) {
     const headers = Object.fromEntries(pairsOf('--header', input.texts('header')));
-    return examineHere({ endpoint: name, headers }, input, terminal);
+    return examineHere({ endpoint: name, headers }, input, terminal, progress);
   }
   const gateway = await requireGateway(input, terminal);
   const path = `/gateway/templates/${encodeURIComponent(name)}/doctor`;
@@ -70,6 +79,7 @@ async function examineHere(
   server: InstanceInput,
   input: CommandInput,
   { env }: Terminal,
+  progress: (text: string) => void,
 ): Promise<ServerReport> {
   const waitMs = 1_000 * (input.number('wait', { minimum: 1, maximum: 600 }) ?? 60);
   const [
@@ -92,10 +102,15 @@ async function examineHere(
   const gateway = await createGateway({ programs: { passEnv }, deniedNetworks: [] });
   try {
     await gateway.register('server', { ...server, id: 'server' });
-    const untilMs = performance.now() + waitMs;
+    const startMs = performance.now();
     const snapshot = () => gateway.instance('server', 'server').snapshot;
-    while (performance.now() < untilMs && !snapshot().healthy && snapshot().consecutiveFailures < FAILURES)
+    for (let nowMs = startMs; nowMs < startMs + waitMs; nowMs = performance.now()) {
+      if (snapshot().healthy || snapshot().consecutiveFailures >= FAILURES) break;
+      progress(`waiting until it is open: ${Math.round((nowMs - startMs) / 1_000)} of ${waitMs / 1_000} s`);
       await sleep(LOOK_MS);
+    }
+    const isSilent = !snapshot().healthy;
+    progress('examining');
     const scheduler = new TaskScheduler();
     const options = { clock: systemClock, scheduler, deniedNetworks: [] };
     const [examined] = await examineTemplate(gateway, 'server', options);
@@ -110,7 +125,7 @@ async function examineHere(
         ...definedFields({ workingDir: server.working_dir }),
       };
       const known = new Set(findings.map(({ code }) => code));
-      const plain = await probeProgram({ ...program, env: {}, secretEnv: [] }, passEnv);
+      const plain = await probeProgram({ ...program, env: {}, secretEnv: [] }, passEnv, { isSilent });
       findings.push(...plain.filter(({ code }) => !known.has(code)));
     }
     const explained = findings.map((finding) => ({ ...finding, remedy: remedyOf(finding.code) }));

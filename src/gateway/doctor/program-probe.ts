@@ -28,17 +28,21 @@ const SHOWN_CHARACTERS = 200;
 /** Bytes of output that are read of one program. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
-/** `passEnv`: names of the variables that it gets. A program that cannot be started has no findings: its instance says why. */
+/**
+ * `passEnv`: names of the variables that it gets; `isSilent`: it has answered nothing so far, and is not waited for once more. A
+ * program that cannot be started has no findings: its instance says why.
+ */
 export async function probeProgram(
   program: Program,
   passEnv: readonly string[],
-  answerMs = ANSWER_MS,
+  { answerMs = ANSWER_MS, isSilent = false } = {},
 ): Promise<readonly Finding[]> {
   const found = new Findings();
-  const waits = { firstMs: FIRST_ANSWER_MS, answerMs };
+  const waits = { firstMs: isSilent ? answerMs : FIRST_ANSWER_MS, answerMs };
   const startedAtMs = systemClock.now();
   const legacy = new ProgramWire(found, waits);
   const inLegacy = await withProgram(program, passEnv, legacy, (wire) => converseInLegacy(wire, found));
+  if (isSilent && !legacy.hasAnswered) return found.all;
   // The second start takes no longer than the first conversation.
   const again = { firstMs: answerMs + systemClock.now() - startedAtMs, answerMs };
   const modern = new ProgramWire(found, again);
@@ -104,6 +108,10 @@ class ProgramWire implements Wire {
   constructor(found: Findings, waits: ProbeWaits) {
     this.#found = found;
     this.#waits = waits;
+  }
+
+  get hasAnswered(): boolean {
+    return this.#hasAnswered;
   }
 
   /** True when the program has ended before any answer. */

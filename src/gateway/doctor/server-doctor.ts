@@ -68,7 +68,8 @@ async function examine(
   const lists: Partial<Record<ListField, number>> = {};
   const findings: Finding[] = [];
   if (!snapshot.healthy) {
-    const why = snapshot.reason ?? `it is ${snapshot.state}`;
+    const silent = snapshot.state === 'starting' ? 'it has not answered so far' : `it is ${snapshot.state}`;
+    const why = snapshot.reason ?? silent;
     findings.push({ code: 'no-era', message: `It is not open: ${why.replace(/\.$/, '')}.` });
   }
   findings.push(...(await asPlainHttp(definition, fetch, { signal, clock })));
