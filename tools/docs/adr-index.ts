@@ -40,7 +40,7 @@ const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
   ],
   'Events, metrics and traces': [55, 141, 74, 199, 75, 126, 177, 76, 80],
   'Command line, clients and deployment': [
-    54, 56, 378, 61, 62, 286, 314, 64, 156, 96, 209, 210, 216, 217, 236, 246,
+    54, 56, 378, 61, 62, 286, 314, 64, 156, 96, 209, 210, 430, 216, 217, 236, 246,
   ],
 };
 

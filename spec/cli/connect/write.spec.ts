@@ -180,6 +180,56 @@ test('keeps comments and other extensions in YAML', async () => {
   assert.is(read(path), before);
 });
 
+test('changes only the lines of the entry in YAML, in the style of the file', async () => {
+  const odd = `# mine
+
+
+GOOSE_MODE:   auto    # careful
+list:
+- 1
+-   2
+extensions:
+    # on
+    developer:
+        enabled:   true
+
+        'quoted': {a: 1,b: [2,3]}
+
+ENTRY    # after
+    other:
+        text: |
+          a
+
+          b
+
+
+# end
+last: 0x10
+`;
+  const path = put('.config/goose/config.yaml', odd.replace('ENTRY', ''));
+  await write('goose', '--http', '--write', '--yes');
+  const [before = '', , behind = ''] = odd.split(/(ENTRY)/);
+  const added = read(path);
+  assert.ok(added.startsWith(before.trimEnd()), added);
+  assert.match(added, /\n\n {10}b\n {4}weather:\n {8}enabled: true\n/);
+  assert.ok(added.endsWith('\n\n\n# end\nlast: 0x10\n'), added);
+  await write('goose', '--remove', '--yes');
+  assert.is(read(path), odd.replace('ENTRY', ''));
+  const own = "    # about weather\n    weather:\n        uri: old # mine\n        bundled: 'false'\n";
+  put('.config/goose/config.yaml', odd.replace('ENTRY', own));
+  await write('goose', '--http', '--write', '--yes');
+  const changed = read(path);
+  assert.ok(changed.startsWith(`${before}    # about weather\n    weather:\n        uri: http://`), changed);
+  assert.match(changed, /mcp\/weather # mine\n {8}bundled: 'false'\n/);
+  assert.ok(changed.endsWith(behind), changed);
+  put('.continue/mcpServers/stagedoor.yaml', 'a:   1\nmcpServers:\n- name:   other\n');
+  await write('continue', '--http', '--write', '--yes');
+  assert.match(
+    read(home('.continue/mcpServers/stagedoor.yaml')),
+    /^a: {3}1\nmcpServers:\n- name: {3}other\n- name: weather\n {2}type: /,
+  );
+});
+
 test('keeps members that a person added to an entry in YAML', async () => {
   const mine = 'cmd: old\n    type: stdio\n    envs: { MINE: "1" }\n    bundled: false # mine\n';
   const path = put('.config/goose/config.yaml', `extensions:\n  weather:\n    ${mine}`);

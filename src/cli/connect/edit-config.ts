@@ -18,6 +18,7 @@ import { messageOf } from '../../domain/errors/errors.ts';
 import { isJsonObject } from '../../domain/json/json.ts';
 import { asWords } from '../../domain/text.ts';
 import { CommandFailure } from '../failures.ts';
+import { withEntryLines } from './yaml-lines.ts';
 
 export interface ConfigEdit {
   readonly file: ConfigFile;
@@ -194,6 +195,7 @@ function editedYaml(text: string, { file, template, target }: ConfigEdit): strin
   const path = [...file.section, file.isList ? index : template];
   if (target !== undefined) {
     const entry = file.entry(target);
+    if (isMap(servers) && servers.items.length === 0) servers.flow = false;
     if (servers === undefined) document.setIn(file.section, document.createNode(file.isList ? [] : {}));
     if (isMap(document.getIn(path)))
       for (const name of OWN_MEMBERS) if (!(name in entry)) document.deleteIn([...path, name]);
@@ -205,7 +207,12 @@ function editedYaml(text: string, { file, template, target }: ConfigEdit): strin
   // What an anchor in the entry names is elsewhere, too.
   if (after === undefined || othersIn(after, pathNow) !== othersIn(before, path))
     throw new CommandFailure('shares parts of this entry with others by an anchor: change it by hand');
-  return document.toString({ lineWidth: 0 });
+  const [section = '', ...below] = file.section;
+  const inLines =
+    below.length === 0
+      ? withEntryLines(text, document, { section, path, isRemoved: target === undefined })
+      : undefined;
+  return inLines ?? document.toString({ lineWidth: 0 });
 
   /** Undefined when an alias names what is no longer there. */
   function jsonNow(): string | undefined {
@@ -220,7 +227,7 @@ function editedYaml(text: string, { file, template, target }: ConfigEdit): strin
   function merge(at: readonly (string | number)[], value: unknown): void {
     if (isJsonObject(value) && isMap(document.getIn(at)))
       for (const [name, each] of Object.entries(value)) merge([...at, name], each);
-    else document.setIn(at, document.createNode(value));
+    else document.setIn(at, typeof value === 'object' ? document.createNode(value) : value); // a plain one keeps its comment
   }
 }
 
