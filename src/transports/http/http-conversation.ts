@@ -3,7 +3,6 @@
 import { AsyncSubject, Observable, Subject } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
-import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { type ClientProfile, type ServerMessage, serverRequest } from '../../domain/mcp/client.ts';
 import {
@@ -21,6 +20,7 @@ import { CLOSED_BY_GATEWAY, type Closed, type Conversation } from '../transport.
 import { BackendEventStream, type EventStreamSink } from './backend-event-stream.ts';
 import { type HttpBackend, HttpCall, type HttpCallHost, SESSION_LOST } from './http-call.ts';
 import { type HttpSession, openSession } from './http-session.ts';
+import { SessionReplacement } from './session-replacement.ts';
 
 /**
  * A conversation of the transport, or of one client. The conversation of the transport itself declares no capabilities
@@ -43,15 +43,8 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
   #messages: Subject<ServerMessage> | undefined;
   #resumed: Subject<void> | undefined;
   #closing: Promise<void> | undefined;
-  #reopening: Promise<void> | undefined;
-  #reopeningAbort: AbortController | undefined;
-  #checking: Promise<void> | undefined;
-  /** Deletes the session that a failed reopening was given, and after a change of the era also the lost one. */
-  #abandoned: Promise<unknown> | undefined;
-  /**
-   * A clause about the new era, set when the backend speaks another era than before, so that no session can replace the lost one.
-   */
-  #newEra: string | undefined;
+  /** Set for the conversation of the transport itself. */
+  readonly #replacement: SessionReplacement | undefined;
 
   /** `profile`: the client; undefined for the conversation of the transport itself. */
   constructor(
@@ -66,6 +59,7 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
     this.backend = backend;
     this.#profile = profile;
     if (profile !== undefined) return;
+    this.#replacement = new SessionReplacement(this);
     this.#callers = new RecentCallers(backend.options.clock.now);
     this.#listen();
   }
@@ -127,14 +121,8 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
     return this.#closing;
   }
 
-  /** All callers that lost the same session share one handshake. */
   reopen(lost: HttpSession): Promise<void> | undefined {
-    if (this.#profile !== undefined) return undefined;
-    if (lost !== this.session) return Promise.resolve();
-    this.#reopening ??= this.#openAgain().finally(() => {
-      this.#reopening = undefined;
-    });
-    return this.#reopening;
+    return this.#replacement?.replace(lost);
   }
 
   async tryAnother(): Promise<void> {
@@ -145,19 +133,18 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
     void session.end();
   }
 
-  /** Ends the conversation if the backend speaks another era now. One check at a time, which leaves no session. Never rejects. */
-  checkEra(): Promise<void> {
-    this.#checking ??= this.#sessionOfNewEra()
-      .then((session) => session && this.end({ reason: this.#noteNewEra(session), isExpected: false }))
-      .catch(() => undefined) // it refuses the gateway, too
-      .finally(() => {
-        this.#checking = undefined;
-      });
-    return this.#checking;
+  continueIn(session: HttpSession): void {
+    this.session = session;
+    this.#eventStream?.restart();
+  }
+
+  /** Ends the conversation of the transport if the backend speaks another era now. Never rejects. */
+  async checkEra(): Promise<void> {
+    await this.#replacement?.checkEra();
   }
 
   sessionLost(): void {
-    const reason = this.#profile === undefined ? this.#newEra : SESSION_LOST;
+    const reason = this.#replacement === undefined ? SESSION_LOST : this.#replacement.newEra;
     if (reason !== undefined) void this.end({ reason, isExpected: false });
   }
 
@@ -212,49 +199,16 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
     this.#eventStream.start();
   }
 
-  async #openAgain(): Promise<void> {
-    const { endpoint, options } = this.backend;
-    const { era } = this.handshake;
-    this.#reopeningAbort = new AbortController();
-    const { signal } = this.#reopeningAbort;
-    const onAbandoned = (deleted: Promise<void>): void => {
-      this.#abandoned = deleted;
-    };
-    const session = await openSession(endpoint, { ...options, signal, previous: era, onAbandoned });
-    if (session.handshake.era !== era)
-      throw backendUnavailable(this.#noteNewEra(session), { delivered: 'no', health: 'suspicious' });
-    this.session = session;
-    this.#eventStream?.restart();
-  }
-
-  /** A new session, if it is of another era; undefined if it is not. */
-  async #sessionOfNewEra(): Promise<HttpSession | undefined> {
-    const { endpoint, options } = this.backend;
-    const { era } = this.handshake;
-    const { signal } = new AbortController(); // it is bounded by the time for a handshake
-    const session = await openSession(endpoint, { ...options, signal, previous: era });
-    if (session.handshake.era !== era) return session;
-    await session.end();
-    return undefined;
-  }
-
-  /** The clause about the new era. Abandons the sessions. */
-  #noteNewEra(session: HttpSession): string {
-    this.#newEra = `it now speaks the ${session.handshake.era} era, and spoke the ${this.handshake.era} era before`;
-    this.#abandoned = Promise.all([this.session.end(), session.end()]);
-    return this.#newEra;
-  }
-
   async #end(closed: Closed, last?: () => Promise<void>): Promise<void> {
     this.ending = closed;
     this.#eventStream?.stop();
-    this.#reopeningAbort?.abort();
+    this.#replacement?.abort();
     const abandoned = [...(this.#calls?.values() ?? [])].map((call) => call.abandon(closed.reason));
     if (closed.isExpected) {
       await Promise.all(abandoned);
-      await this.#reopening?.catch(() => undefined); // it was aborted
-      await Promise.all([this.backend.deleteSession(this.session), this.#abandoned]);
-    } else if (this.#newEra !== undefined) await this.#abandoned;
+      await this.#replacement?.settled();
+      await Promise.all([this.backend.deleteSession(this.session), this.#replacement?.abandoned]);
+    } else if (this.#replacement?.newEra !== undefined) await this.#replacement.abandoned;
     if (last !== undefined) await last();
     this.#messages?.complete();
     this.closed$.next(closed);

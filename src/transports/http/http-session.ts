@@ -1,6 +1,6 @@
 // The session with one HTTP backend: the result of the handshake and the session id. The transport has one, and
 // each client with a dedicated conversation has one, so an idle session must be small. It detects that a backend
-// forgot the session; http-conversation.ts decides about the next step.
+// forgot the session; session-replacement.ts opens another one.
 
 import { cancellation, type ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
