@@ -7,8 +7,13 @@ import type { JsonRpcId } from '../../../src/domain/mcp/jsonrpc.ts';
 import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
 import { InvalidResponse } from '../../../src/net/http1/response-parser.ts';
 import type { RefusedEnding } from '../../../src/transports/http/answer-ending.ts';
-import { answeredStatus, connectionFailed, mayBeStarting } from '../../../src/transports/http/failures.ts';
-import { callRefusalOf, sessionNotReopened } from '../../../src/transports/http/http-call.ts';
+import {
+  answeredStatus,
+  connectionFailed,
+  mayBeStarting,
+  sessionNotReopened,
+} from '../../../src/transports/http/failures.ts';
+import { callRefusalOf } from '../../../src/transports/http/http-call.ts';
 import { HANDSHAKE, MODERN_HANDSHAKE } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 

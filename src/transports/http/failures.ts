@@ -7,7 +7,7 @@ import {
   backendUnavailable,
   endpointUnavailable,
 } from '../../domain/errors/backend-errors.ts';
-import { codeOf, GatewayError } from '../../domain/errors/errors.ts';
+import { asGatewayError, codeOf, GatewayError } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { InvalidResponse } from '../../net/http1/response-parser.ts';
 import { AddressDenied } from '../../net/network-guard.ts';
@@ -112,6 +112,26 @@ export function codingFailed(coding: string, error: Error): GatewayError {
   const code = codeOf(error);
   const reason = `answered with a body that is not ${coding}${code === undefined ? '' : ` (${code})`}`;
   return endpointUnavailable(reason, { delivered: 'unknown', health: 'suspicious', cause: error });
+}
+
+export const SESSION_LOST = 'it forgot the session';
+
+/** The session of a client is lost: its call never ran. */
+export function sessionForgotten(): GatewayError {
+  return backendUnavailable(SESSION_LOST, { delivered: 'no', isSessionLost: true });
+}
+
+/** The request never ran, and can be sent again. */
+export function refusedBeforeWork(): GatewayError {
+  const reason = 'it refused the request before any work';
+  return backendUnavailable(reason, { delivered: 'no', isRepaired: true });
+}
+
+/** The session was lost and no new one could be opened: the call never ran. */
+export function sessionNotReopened(thrown: unknown): GatewayError {
+  const error = asGatewayError(thrown);
+  const reason = 'it forgot the session and no new one could be opened';
+  return backendUnavailable(reason, { delivered: 'no', cause: error.cause ?? error, health: 'suspicious' });
 }
 
 /** The gateway closed the connection. `wasSent`: as in connectionFailed. */

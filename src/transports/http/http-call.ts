@@ -26,7 +26,14 @@ import type { OpenOptions } from '../open-options.ts';
 import { errorWithoutSecrets } from '../secrets.ts';
 import type { Closed } from '../transport.ts';
 import type { AnswerEnding, RefusedEnding } from './answer-ending.ts';
-import { answeredStatus, answerMissing, connectionClosed } from './failures.ts';
+import {
+  answeredStatus,
+  answerMissing,
+  connectionClosed,
+  refusedBeforeWork,
+  sessionForgotten,
+  sessionNotReopened,
+} from './failures.ts';
 import { type AnswerSink, HttpAnswer } from './http-answer.ts';
 import type { HttpEndpoint } from './http-endpoint.ts';
 import type { HttpSession } from './http-session.ts';
@@ -332,8 +339,6 @@ export class HttpCall implements AnswerSink {
   }
 }
 
-export const SESSION_LOST = 'it forgot the session';
-
 export interface HttpBackend {
   readonly endpoint: HttpEndpoint;
   readonly options: Pick<
@@ -375,24 +380,6 @@ export function callRefusalOf(
   const { status, error } = refused;
   const isOwn = numberMeant(error?.id) === id || (error?.id === null && missesHeader(refused, handshake));
   return error === undefined || !isOwn || PROXY_STATUS.has(status) ? answeredStatus(refused) : error.error;
-}
-
-/** The session of a client is lost: its call never ran. */
-function sessionForgotten(): GatewayError {
-  return backendUnavailable(SESSION_LOST, { delivered: 'no', isSessionLost: true });
-}
-
-/** The request never ran, and can be sent again. */
-function refusedBeforeWork(): GatewayError {
-  const reason = 'it refused the request before any work';
-  return backendUnavailable(reason, { delivered: 'no', isRepaired: true });
-}
-
-/** The session was lost and no new one could be opened: the call never ran. */
-export function sessionNotReopened(thrown: unknown): GatewayError {
-  const error = asGatewayError(thrown);
-  const reason = 'it forgot the session and no new one could be opened';
-  return backendUnavailable(reason, { delivered: 'no', cause: error.cause ?? error, health: 'suspicious' });
 }
 
 /**
