@@ -232,7 +232,7 @@ for (const refusal of [400, 404]) {
   });
 }
 
-test('messages$ emits notifications of the stream, also after the session was reopened', async () => {
+test('messages$ emits notifications of the stream, also after the session was replaced', async () => {
   await withBackend({}, async ({ transport, server }) => {
     const messages: ServerMessage[] = [];
     transport.messages$.subscribe((message) => messages.push(message));

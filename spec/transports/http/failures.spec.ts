@@ -11,7 +11,7 @@ import {
   answeredStatus,
   connectionFailed,
   mayBeStarting,
-  sessionNotReopened,
+  sessionNotReplaced,
 } from '../../../src/transports/http/failures.ts';
 import { callRefusalOf } from '../../../src/transports/http/http-call.ts';
 import { HANDSHAKE, MODERN_HANDSHAKE } from '../../helpers/backends/scripted-transport.ts';
@@ -48,10 +48,10 @@ const REFUSALS: readonly Row[] = [
 for (const [name, refusal, expected, handshake = MODERN_HANDSHAKE] of REFUSALS)
   test(`what a refusal means: ${name}`, () => assert.is(meaning(refusal, handshake), expected));
 
-test('a session that cannot be reopened leaves the call undelivered, and the instance suspected', () => {
+test('a session that cannot be replaced leaves the call undelivered, and the instance suspected', () => {
   const cause = new Error('down');
   const thrown = backendUnavailable('gone', { delivered: 'unknown', cause });
-  const error = sessionNotReopened(thrown);
+  const error = sessionNotReplaced(thrown);
   assert.instance(error, GatewayError);
   assert.equal([error.delivered, error.facts.health, error.cause], ['no', 'suspicious', cause]);
 });

@@ -127,7 +127,7 @@ test('questions and log lines come on the listening stream when calls are answer
 });
 
 for (const unknownSession of [404, 400] as const) {
-  test(`a lost session ends the conversation, and is not reopened (${unknownSession})`, async () => {
+  test(`a lost session ends the conversation, and is not replaced (${unknownSession})`, async () => {
     await withBackend({ unknownSession }, async ({ transport, server }) => {
       const conversation = await openFor(transport);
       const order: unknown[] = closingsOf(conversation);

@@ -1,4 +1,4 @@
-// Sessions that backends forget: noticed, reopened once for all calls, the call repeated once. Against the fixture.
+// Sessions that backends forget: noticed, replaced once for all calls, the call repeated once. Against the fixture.
 
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';

@@ -128,7 +128,7 @@ export function refusedBeforeWork(): GatewayError {
 }
 
 /** The session was lost and no new one could be opened: the call never ran. */
-export function sessionNotReopened(thrown: unknown): GatewayError {
+export function sessionNotReplaced(thrown: unknown): GatewayError {
   const error = asGatewayError(thrown);
   const reason = 'it forgot the session and no new one could be opened';
   return backendUnavailable(reason, { delivered: 'no', cause: error.cause ?? error, health: 'suspicious' });

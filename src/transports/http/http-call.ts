@@ -32,7 +32,7 @@ import {
   connectionClosed,
   refusedBeforeWork,
   sessionForgotten,
-  sessionNotReopened,
+  sessionNotReplaced,
 } from './failures.ts';
 import { type AnswerSink, HttpAnswer } from './http-answer.ts';
 import type { HttpEndpoint } from './http-endpoint.ts';
@@ -230,16 +230,16 @@ export class HttpCall implements AnswerSink {
   async #replaceSession(): Promise<boolean> {
     const { session } = this.#conversation;
     this.#answer = undefined;
-    const reopened = this.#conversation.reopen(this.#session);
-    if (reopened === undefined) {
+    const replaced = this.#conversation.replaceSession(this.#session);
+    if (replaced === undefined) {
       this.#failForLostSession(sessionForgotten());
       return false;
     }
     try {
-      await reopened;
+      await replaced;
       return true;
     } catch (thrown) {
-      this.#failForLostSession(session.hasSession ? sessionNotReopened(thrown) : asGatewayError(thrown));
+      this.#failForLostSession(session.hasSession ? sessionNotReplaced(thrown) : asGatewayError(thrown));
       return false;
     }
   }
@@ -254,16 +254,16 @@ export class HttpCall implements AnswerSink {
       this.#takeAnswer(refused);
       return false;
     }
-    const reopened = this.#conversation.reopen(session);
+    const replaced = this.#conversation.replaceSession(session);
     try {
-      await (reopened ?? this.#conversation.tryAnother());
+      await (replaced ?? this.#conversation.tryAnother());
     } catch {
       this.#conversation.sessionLost(); // only when the backend speaks another era now
       this.#takeAnswer(refused); // the status is not about the session
       return false;
     }
-    if (reopened === undefined) this.#failForLostSession(sessionForgotten());
-    return reopened !== undefined;
+    if (replaced === undefined) this.#failForLostSession(sessionForgotten());
+    return replaced !== undefined;
   }
 
   #takeAnswer(refused: RefusedEnding): void {
@@ -364,10 +364,10 @@ export interface HttpCallHost {
    * Replaces this lost session, unless that was done. Rejects like openSession, also when the backend has changed its era.
    * Undefined when the conversation ends with its session.
    */
-  reopen(lost: HttpSession): Promise<void> | undefined;
+  replaceSession(lost: HttpSession): Promise<void> | undefined;
   /** Opens a session like that of the conversation, and deletes it. Rejects like openSession. */
   tryAnother(): Promise<void>;
-  /** Ends the conversation, unless it reopens at a backend of the same era. */
+  /** Ends the conversation, unless a session of the same era can replace the lost one. */
   sessionLost(): void;
 }
 

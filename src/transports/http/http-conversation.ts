@@ -122,7 +122,7 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
     return this.#closing;
   }
 
-  reopen(lost: HttpSession): Promise<void> | undefined {
+  replaceSession(lost: HttpSession): Promise<void> | undefined {
     return this.#replacement?.replace(lost);
   }
 

@@ -28,7 +28,7 @@ export class SessionReplacement {
     this.#owner = owner;
   }
 
-  /** See HttpCallHost.reopen. All callers that lost the same session share one handshake. */
+  /** See HttpCallHost.replaceSession. All callers that lost the same session share one handshake. */
   replace(lost: HttpSession): Promise<void> {
     if (lost !== this.#owner.session) return Promise.resolve();
     this.#replacing ??= this.#replace().finally(() => {
