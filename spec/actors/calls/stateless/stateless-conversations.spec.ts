@@ -2,7 +2,6 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { StatelessCallCarrier } from '../../../../src/actors/calls/stateless/stateless-conversations.ts';
 import type { DedicatedConversation } from '../../../../src/actors/instances/dedicated-conversation.ts';
 import type { InstanceRef } from '../../../../src/actors/instances/instance-ref.ts';
 import type { ExchangeEvent } from '../../../../src/domain/calls/exchange-event.ts';
@@ -163,9 +162,10 @@ test('ends everything when it closes, openings included', async () => {
   assert.equal([stateless.owners.length, found], [0, [true]]);
 });
 
-test('gives a question to the latest call, a message to a single call, elicitation/complete to all', () => {
-  const inner = new ScriptedTransport();
-  const carrier = new StatelessCallCarrier(inner);
+test('gives a question to the latest call, a message to a single call, elicitation/complete to all', async () => {
+  const { conversation } = stateless.use(await instanceOf('http'), { ...guest('ann'), profile: ASKABLE });
+  await conversation.requiredOpening;
+  const [inner = new ScriptedTransport()] = harness.conversations('a');
   const first: string[] = [];
   const second: string[] = [];
   const hear = (received: string[]) => (event: ExchangeEvent) => {
@@ -180,7 +180,7 @@ test('gives a question to the latest call, a message to a single call, elicitati
   tell();
   assert.equal(inner.replies.splice(0), [QUESTION_REFUSALS.noCall]);
   const calls = [first, second].map((received) => {
-    const call = carrier.exchange({ method: 'tools/call' }).subscribe(hear(received));
+    const call = conversation.exchange({ method: 'tools/call' }).subscribe(hear(received));
     tell();
     return call;
   });

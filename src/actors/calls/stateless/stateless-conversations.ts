@@ -145,7 +145,7 @@ export class StatelessConversations {
  * Carries the calls of a conversation whose backend may send messages outside of calls, over HTTP or during a request of
  * the gateway itself. Questions and log messages are passed to a call that is under way. All its calls belong to one owner.
  */
-export class StatelessCallCarrier implements CallCarrier {
+class StatelessCallCarrier implements CallCarrier {
   readonly #inner: Conversation;
   /** The listeners of the calls under way, oldest first. */
   readonly #calls = new Set<(message: ServerMessage) => void>();
