@@ -24,10 +24,10 @@ function setup() {
     return () => checks.delete(check);
   };
   const background = { ...systemClock.background, alarm, every };
-  const world = { isConnected: async () => false };
+  const world = { isConnected: async (_: ConnectGoal) => false };
   const links = new ConnectLinks({
     ...{ store, clock: { ...systemClock, background }, base: () => 'https://gateway.example' },
-    isConnected: () => world.isConnected(),
+    isConnected: (goal) => world.isConnected(goal),
   });
   return { store, alarms, checks, world, links };
 }
@@ -58,6 +58,18 @@ test('a database that does not answer leaves nothing that waits', async () => {
   world.isConnected = async () => Promise.reject(new Error('away'));
   await links.whenConnected(GOAL, 60_000);
   assert.is(alarms.size, 0);
+});
+
+test('an account that cannot be read does not hide the connections of others', async () => {
+  const { world, links, checks } = setup();
+  const told: string[] = [];
+  links.connected$.subscribe(({ owner }) => told.push(owner));
+  for (const owner of ['ann', 'bob', 'cid']) await links.linkFor({ ...GOAL, owner });
+  world.isConnected = async ({ owner }) => owner !== 'bob' || Promise.reject(new Error('its row is damaged'));
+  for (const check of checks) check();
+  await settled();
+  assert.equal(told.sort(), ['ann', 'cid']);
+  links.close();
 });
 
 test('nothing is checked, and nothing waits, for an address that is made while it closes', async () => {

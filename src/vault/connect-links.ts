@@ -6,6 +6,7 @@ import Type from 'typebox';
 import { type DefinedRoles, roleRights, scopesOfUser, type User } from '../domain/accounts/account.ts';
 import { commonRights, mayUse } from '../domain/accounts/rights.ts';
 import { CONNECT_LINK_MS, type ConnectLink } from '../domain/calls/connection-required.ts';
+import { hasCode } from '../domain/errors/errors.ts';
 import { SHARED } from '../domain/instances/account-connection.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import type { Clock } from '../domain/time/clock.ts';
@@ -171,19 +172,25 @@ export class ConnectLinks {
   async #check(): Promise<void> {
     if (this.#isChecking) return;
     this.#isChecking = true;
-    const { clock, isConnected } = this.#options;
-    try {
-      for (const awaited of [...this.#awaited.values()]) {
-        if (clock.now() - awaited.beganAtMs > CONNECT_LINK_MS) this.#awaited.delete(goalKey(awaited));
-        else if (await isConnected(awaited)) this.connected(awaited);
-      }
-    } catch {
-      // The database does not answer: the next check asks again.
+    const { clock } = this.#options;
+    for (const awaited of [...this.#awaited.values()]) {
+      if (clock.now() - awaited.beganAtMs > CONNECT_LINK_MS) this.#awaited.delete(goalKey(awaited));
+      else if (!(await this.#look(awaited))) break; // the next check asks again
     }
     this.#isChecking = false;
     if (this.#awaited.size > 0) return;
     this.#stopChecks?.();
     this.#stopChecks = undefined;
+  }
+
+  /** False when the database does not answer. A damaged row concerns its own account only. Never rejects. */
+  async #look(awaited: Awaited): Promise<boolean> {
+    try {
+      if (await this.#options.isConnected(awaited)) this.connected(awaited);
+      return true;
+    } catch (thrown) {
+      return !hasCode(thrown, 'DATABASE_UNAVAILABLE');
+    }
   }
 }
 
