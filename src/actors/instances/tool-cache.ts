@@ -2,7 +2,7 @@
 // backend.
 
 import { firstValueFrom, from, race } from 'rxjs';
-import { isJsonObject } from '../../domain/json/json.ts';
+import { isJsonObject, ownField } from '../../domain/json/json.ts';
 import { isRepeatableBy, isRepeatableTool, type Tool } from '../../domain/mcp/mcp.ts';
 import { declaredBy } from '../../domain/mcp/param-headers.ts';
 import { keptBytes } from '../../domain/memory/held-bytes.ts';
@@ -101,7 +101,7 @@ export class ToolCache {
   isRepeatable(tool: string): boolean {
     const hints = this.#rules.hints();
     const found = this.find(tool);
-    const own = Object.hasOwn(hints, tool) ? hints[tool] : undefined;
+    const own = ownField(hints, tool);
     return (own && isRepeatableBy(own, found?.annotations)) ?? isRepeatableTool(found);
   }
 

@@ -27,6 +27,11 @@ export function jsonCopy(written: unknown): unknown {
   }
 }
 
+/** The field of an object whose fields may have any name, such as `constructor`. */
+export function ownField<V>(fields: Readonly<Record<string, V>> | undefined, name: string): V | undefined {
+  return fields !== undefined && Object.hasOwn(fields, name) ? fields[name] : undefined;
+}
+
 /** True for an object of fields, some of which may be kept as text; otherwise like `isJsonObject`. */
 export function isFields(value: JsonFields[string]): value is JsonFields {
   return isJsonObject(value);

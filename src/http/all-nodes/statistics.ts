@@ -6,6 +6,7 @@ import { getOrInsert } from '../../counts/traffic-counts.ts';
 import type { Principal } from '../../domain/accounts/account.ts';
 import { compileShape } from '../../domain/errors/validation.ts';
 import { countHealth } from '../../domain/instances/instance.ts';
+import { ownField } from '../../domain/json/json.ts';
 import { runsProgramsOf } from '../../domain/nodes/nodes.ts';
 import { viewsByName } from '../../domain/time/task-groups.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
@@ -93,7 +94,7 @@ async function mergedStatistics(
       requests_per_instance: await byServer(
         servers,
         scheduler,
-        ({ definition }) => instances[definition.serverId]?.requests ?? 0,
+        ({ definition }) => ownField(instances, definition.serverId)?.requests ?? 0,
       ),
       active_connections: underWay,
     },
@@ -128,7 +129,7 @@ function callsUnderWay(
 ): Promise<Record<string, number>> {
   const all = [...parts];
   return byServer(servers, scheduler, ({ definition: { serverId }, runner }) => {
-    const countAt = (part: PeerStatistics) => part.load_balancer.active_connections[serverId] ?? 0;
+    const countAt = (part: PeerStatistics) => ownField(part.load_balancer.active_connections, serverId) ?? 0;
     const [, counting] = all.find(([node]) => runsProgramsOf(node, runner)) ?? [];
     return counting === undefined ? sumOf([...parts.values()], countAt) : countAt(counting);
   });
@@ -151,7 +152,7 @@ function mergedTemplates(
         ...view,
         total_instances: total,
         healthy_instances: healthy,
-        sessions: sumOf(all, (part) => part.templates[name]?.sessions ?? 0),
+        sessions: sumOf(all, (part) => ownField(part.templates, name)?.sessions ?? 0),
         own_processes: sumOf(instances, (each) => each.own_processes),
       };
     },
@@ -181,7 +182,7 @@ function mergedInstance(
   runner: string | undefined,
 ): InstanceStatistics | undefined {
   const [own, ...others] = [...parts].flatMap(([node, { instances }]) => {
-    const seen = instances[serverId];
+    const seen = ownField(instances, serverId);
     return seen === undefined ? [] : [{ node, seen }];
   });
   if (own === undefined) return undefined;

@@ -5,6 +5,7 @@ import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import { summedClients as clientsOf } from '../../counts/traffic-counts.ts';
 import type { Principal } from '../../domain/accounts/account.ts';
 import { INSTANCE_STATES } from '../../domain/instances/instance.ts';
+import { ownField } from '../../domain/json/json.ts';
 import { viewsByName } from '../../domain/time/task-groups.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
@@ -150,7 +151,7 @@ function templateStatistics(gateway: Gateway, template: string, clients: Visible
 
 function instanceStatistics({ snapshot, clients }: Server, stats: Pick<GatewayStats, 'instances'>) {
   const { serverId, healthy, state, ejection } = snapshot;
-  const metrics = stats.instances[serverId];
+  const metrics = ownField(stats.instances, serverId);
   return {
     healthy,
     state,
@@ -175,7 +176,11 @@ export function requestsByServer(
   { instances }: Pick<GatewayStats, 'instances'>,
   scheduler: TaskScheduler,
 ) {
-  return byServer(servers, scheduler, ({ snapshot }) => instances[snapshot.serverId]?.requests ?? 0);
+  return byServer(
+    servers,
+    scheduler,
+    ({ snapshot }) => ownField(instances, snapshot.serverId)?.requests ?? 0,
+  );
 }
 
 /** A value for each server, by its id. */

@@ -6,6 +6,7 @@ import {
   isJsonObject,
   type JsonObject,
   type JsonValue,
+  ownField,
   valuesIn,
 } from '../../domain/json/json.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
@@ -92,11 +93,7 @@ function objectsIn(object: JsonObject, levels: number): JsonObject {
 
 function inEither(a: JsonObject, b: JsonObject): JsonObject {
   const keys = new Set([...Object.keys(a), ...Object.keys(b)]);
-  return Object.fromEntries([...keys].map((key) => [key, either(ownOf(a, key), ownOf(b, key))]));
-}
-
-function ownOf(object: JsonObject, key: string): JsonValue | undefined {
-  return Object.hasOwn(object, key) ? object[key] : undefined;
+  return Object.fromEntries([...keys].map((key) => [key, either(ownField(a, key), ownField(b, key))]));
 }
 
 /** Objects and lists are united; of other values the first one counts. */

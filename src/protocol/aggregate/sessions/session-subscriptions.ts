@@ -2,6 +2,7 @@
 // composed ones. A client gets updates under each URI that it named.
 
 import type { ExchangeRequest, SourcedEvent } from '../../../domain/calls/exchange.ts';
+import { ownField } from '../../../domain/json/json.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import type { ServerMessage } from '../../../domain/mcp/client.ts';
 import { SUBSCRIBE, UNSUBSCRIBE } from '../../../domain/mcp/mcp.ts';
@@ -76,7 +77,7 @@ export function withoutSubscriptions(value: AggregateSessionValue, template: str
 
 /** The URIs as the client named them. */
 export function askedUris({ uris }: AggregateSessionValue, template: string): readonly string[] {
-  return entryOf(uris, template) ?? [];
+  return ownField(uris, template) ?? [];
 }
 
 /** The URIs at the template. */
@@ -123,13 +124,8 @@ export class NamedUpdates {
 type IsServed = (template: string, uri: string) => boolean;
 
 function subscribedAt({ uris, composed }: AggregateSessionValue, template: string): readonly SubscribedUri[] {
-  const differing = entryOf(composed, template);
-  return (entryOf(uris, template) ?? []).map((asked) => [asked, entryOf(differing, asked) ?? asked]);
-}
-
-/** Names are any text, such as `constructor`. */
-function entryOf<V>(entries: Readonly<Record<string, V>> | undefined, name: string): V | undefined {
-  return entries !== undefined && Object.hasOwn(entries, name) ? entries[name] : undefined;
+  const differing = ownField(composed, template);
+  return (ownField(uris, template) ?? []).map((asked) => [asked, ownField(differing, asked) ?? asked]);
 }
 
 function withUris(

@@ -3,7 +3,7 @@
 // cached as long as the list.
 
 import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../../domain/accounts/globs.ts';
-import { definedFields, isJsonObject, type JsonObject } from '../../../domain/json/json.ts';
+import { definedFields, isJsonObject, type JsonObject, ownField } from '../../../domain/json/json.ts';
 import { isRepeatableBy, type ListField } from '../../../domain/mcp/mcp.ts';
 import { plainUri, readingsOf } from '../../../domain/mcp/resource-uris.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
@@ -210,10 +210,6 @@ class TemplateChoices {
         : { inputSchema: defaults.without(item.inputSchema) }),
     };
   }
-}
-
-function ownField<T>(fields: Readonly<Record<string, T>>, name: string): T | undefined {
-  return Object.hasOwn(fields, name) ? fields[name] : undefined;
 }
 
 const NO_ITEMS: ReadonlyMap<ListField, readonly ChosenItem[]> = new Map();

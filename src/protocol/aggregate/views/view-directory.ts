@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { groupsToMatch } from '../../../domain/accounts/globs.ts';
 import { mayCall, mayUseInView } from '../../../domain/accounts/rights.ts';
-import { type JsonObject, JsonText } from '../../../domain/json/json.ts';
+import { type JsonObject, JsonText, ownField } from '../../../domain/json/json.ts';
 import type { Client, Owner } from '../../../domain/mcp/client.ts';
 import { type ListField, MODERN_VERSIONS } from '../../../domain/mcp/mcp.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
@@ -275,7 +275,7 @@ export class ViewDirectory implements Directory {
    */
   #ofMissing(name: string, list: 'tools' | 'prompts', missing: Listing['missing']): OwnTarget | undefined {
     const targets = this.#deps.nameTargets()[list];
-    const target = Object.hasOwn(targets, name) ? targets[name] : undefined;
+    const target = ownField(targets, name);
     const at = target?.indexOf('/') ?? -1;
     const own =
       target === undefined || at < 0

@@ -1,6 +1,7 @@
 // The names of the tools and prompts of a view. When two of them want the same bare name at the time it is assigned, both
 // get prefixed names, and keep them. An assigned name stays with its target, which is stored with the view. Source: ADR 232.
 
+import { ownField } from '../../../domain/json/json.ts';
 import { itemKey } from '../../../domain/views/approval.ts';
 import type { NameTargets, ViewNames } from '../../../domain/views/view.ts';
 import { aggregateName, safeName } from '../names.ts';
@@ -64,7 +65,7 @@ function targetsAmong(
   let count = Object.keys(targets).length;
   for (const [name, wishing] of Map.groupBy(items, (item) => bareName(item, length))) {
     const renamed = wishing.filter(({ isRenamed }) => isRenamed);
-    const known = Object.hasOwn(targets, name) ? targets[name] : undefined;
+    const known = ownField(targets, name);
     // A name that the operator wrote goes before all others.
     const [only] =
       renamed.length === 1 ? renamed : wishing.length === 1 && known === undefined ? wishing : [];
