@@ -186,7 +186,6 @@ type Rows = typeof POLICY;
 export type TemplatePolicy = { readonly [Key in keyof Rows]: Rows[Key]['default'] };
 export type StrategyName = TemplatePolicy['strategy'];
 export type ProcessSharing = TemplatePolicy['processSharing'];
-export type SessionFailover = TemplatePolicy['sessionFailover'];
 
 /** The keys of rows that the gateway sets, and of those that templates set. */
 export type GatewayKey = KeyExcept<'template'>;

@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import { firstValueFrom, map, type Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
-import { DEFAULT_POLICY, type SessionFailover } from '../../../src/balancing/policy.ts';
+import { DEFAULT_POLICY, type TemplatePolicy } from '../../../src/balancing/policy.ts';
 import type { SourcedEvent } from '../../../src/domain/calls/exchange.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
@@ -425,7 +425,7 @@ test.run();
 
 /** A session on `a`, which answers only by the script, with an answering `b` beside it. */
 async function openOnA(
-  sessionFailover: SessionFailover,
+  sessionFailover: TemplatePolicy['sessionFailover'],
   script: (exchange: ScriptedExchange) => void = silent,
   scriptOfB?: (exchange: ScriptedExchange) => void,
 ) {
@@ -455,7 +455,10 @@ async function judged(): Promise<void> {
 }
 
 /** A session on `a`, which answers nothing. */
-async function openSilent(profile: ClientProfile = PLAIN, sessionFailover: SessionFailover = 'never') {
+async function openSilent(
+  profile: ClientProfile = PLAIN,
+  sessionFailover: TemplatePolicy['sessionFailover'] = 'never',
+) {
   harness.setPolicy({ sessionFailover });
   await harness.add('a', { script: silent });
   return harness.openSession(profile);

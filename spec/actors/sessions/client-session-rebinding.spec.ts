@@ -4,7 +4,7 @@
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
-import type { SessionFailover } from '../../../src/balancing/policy.ts';
+import type { TemplatePolicy } from '../../../src/balancing/policy.ts';
 import { isRepeatable } from '../../../src/domain/calls/retry-rules.ts';
 import {
   ask,
@@ -258,7 +258,7 @@ test.run();
 
 /** A session on `a`, with `b` beside it. */
 function openOnA(
-  sessionFailover: SessionFailover,
+  sessionFailover: TemplatePolicy['sessionFailover'],
   a: BackendOptions = { handshake: FULL },
   b: BackendOptions = { handshake: FULL },
   profile = PLAIN,

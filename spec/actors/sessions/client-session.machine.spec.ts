@@ -11,7 +11,7 @@ import {
   newSession,
   type SessionState,
 } from '../../../src/actors/sessions/session-state.ts';
-import { DEFAULT_POLICY, type SessionFailover } from '../../../src/balancing/policy.ts';
+import { DEFAULT_POLICY, type TemplatePolicy } from '../../../src/balancing/policy.ts';
 import { Harness } from '../../helpers/backends/harness.ts';
 import { PLAIN } from '../../helpers/backends/profiles.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -71,7 +71,7 @@ function bindingOf(ref: Awaited<ReturnType<Harness['add']>>): Binding {
   return new Binding(ref, ref.handshake);
 }
 
-function setFailover(sessionFailover: SessionFailover): void {
+function setFailover(sessionFailover: TemplatePolicy['sessionFailover']): void {
   harness.setPolicy({ ...DEFAULT_POLICY, sessionFailover });
 }
 

@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
-import type { SessionFailover } from '../../../src/balancing/policy.ts';
+import type { TemplatePolicy } from '../../../src/balancing/policy.ts';
 import {
   answers,
   ask,
@@ -27,7 +27,11 @@ simulateTime(test, () => {
 test.after.each(() => harness.close());
 
 /** Bound to `a`; whether it has made a call that is not safe to repeat. */
-async function openPart(failover: SessionFailover, backend: BackendOptions, client = PLAIN) {
+async function openPart(
+  failover: TemplatePolicy['sessionFailover'],
+  backend: BackendOptions,
+  client = PLAIN,
+) {
   harness.setPolicy({ sessionFailover: failover });
   await harness.add('a', backend);
   const session = await harness.sessions.open('t', 'ann', client, {

@@ -3,7 +3,7 @@
 
 import { Subject } from 'rxjs';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
-import type { SessionFailover } from '../../../src/balancing/policy.ts';
+import type { TemplatePolicy } from '../../../src/balancing/policy.ts';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import { isJsonObject, type JsonObject } from '../../../src/domain/json/json.ts';
@@ -55,7 +55,11 @@ export class RoundsHarness {
   template: string | undefined = 't';
   readonly #backend: BackendOptions;
 
-  constructor(backend: BackendOptions, sessionFailover: SessionFailover = 'never', maxCallMs?: number) {
+  constructor(
+    backend: BackendOptions,
+    sessionFailover: TemplatePolicy['sessionFailover'] = 'never',
+    maxCallMs?: number,
+  ) {
     this.#backend = backend;
     this.inner = new Harness({ policy: { sessionFailover } });
     const { fleet, dispatcher, emit, budget } = this.inner;

@@ -4,7 +4,7 @@
 // once, and no state of it is left at the backends and in the gateway.
 
 import * as assert from 'uvu/assert';
-import type { SessionFailover } from '../../../src/balancing/policy.ts';
+import type { TemplatePolicy } from '../../../src/balancing/policy.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { BackendOptions } from '../../helpers/backends/harness.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -26,7 +26,7 @@ simulateTime(test);
 test.after.each(() => harness.stop(0));
 
 /** A gateway with the instance `a`. */
-async function start(backend: BackendOptions, failover?: SessionFailover): Promise<void> {
+async function start(backend: BackendOptions, failover?: TemplatePolicy['sessionFailover']): Promise<void> {
   harness = new RoundsHarness(backend, failover);
   await harness.add('a');
 }
@@ -77,15 +77,15 @@ const BOUNDED = KEPT.slice(2);
 type Row = readonly [
   events: readonly string[],
   meetings: readonly Meeting[],
-  failovers: readonly SessionFailover[],
+  failovers: readonly TemplatePolicy['sessionFailover'][],
   /** Ms between the event and the answer of the client. */
   afterMs: number,
   seenBefore: string | undefined,
   seenAfter: string,
 ];
 
-const EACH: readonly SessionFailover[] = ['never', 'auto', 'always'];
-const STAYING: readonly SessionFailover[] = ['never', 'auto'];
+const EACH: readonly TemplatePolicy['sessionFailover'][] = ['never', 'auto', 'always'];
+const STAYING: readonly TemplatePolicy['sessionFailover'][] = ['never', 'auto'];
 const LATE = LIMITS.drainMs + 1_000;
 
 const UNHEALTHY = ['its instance is unhealthy'];
@@ -319,7 +319,7 @@ test.run();
 async function asked(
   backend: BackendOptions,
   Client: typeof LegacyClient | typeof ModernClient,
-  failover: SessionFailover,
+  failover: TemplatePolicy['sessionFailover'],
 ): Promise<AskedClient> {
   await start(backend, failover);
   const client = Client === LegacyClient ? await LegacyClient.open(harness) : new ModernClient(harness);

@@ -121,6 +121,7 @@ export function toolOf({ method, params }: Pick<ExchangeRequest, 'method' | 'par
 /** An event of an exchange, and the instance that it comes from: both ids are `''` where the gateway itself answers. */
 export interface SourcedEvent {
   readonly event: ExchangeEvent;
+  /** The instance that gave it. Empty, as `serverId` is, for an answer of the gateway itself, such as a list of a view. */
   readonly instanceId: string;
   readonly serverId: string;
   /** The answer is from a cache: no backend was asked, and the instance may be gone. */
