@@ -165,6 +165,38 @@ test('a connection whose server sends without end rests as long as it has to, wh
   );
 });
 
+test('an answer that is longer than any result rests also after small pieces of work', async () => {
+  const size = 72 * 1024 * 1024;
+  await serve(
+    (socket, path) => void socket.write(answerOf(path, '', size)),
+    async ({ port }) => {
+      const restedAt: number[] = [];
+      let bytes = 0;
+      const restAfter = (): number => {
+        restedAt.push(bytes);
+        return 0;
+      };
+      const clock = { ...systemClock, now: () => 0 }; // no piece takes any time
+      const pool = poolOf({ port }, 1, { clock, scheduler: { run: (task) => task(), restAfter } });
+      await new Promise<void>((resolve, reject) => {
+        const answer: AnswerReceiver = {
+          onRequestStart: () => true,
+          onResponseStart: () => {},
+          onResponseData: ({ length }: Buffer) => {
+            bytes += length;
+          },
+          onResponseEnd: resolve,
+          onResponseError: reject,
+        };
+        pool.dispatch({ text: postTo('/large'), answer });
+      });
+      const [first = 0] = restedAt;
+      assert.ok(first > 64 * 1024 * 1024 && first < size, `first after ${first} bytes`);
+      pool.destroy();
+    },
+  );
+});
+
 test('an error of the receiver goes to the receiver, and to no other request', async () => {
   await serve(
     (socket, path) => socket.write(answerOf(path)),

@@ -50,6 +50,8 @@ export class Http1Connection {
   #answer: AnswerReceiver | undefined;
   #isPaused = false;
   #isResting = false;
+  /** The bytes of the present answer that came in large pieces. */
+  #largeBytes = 0;
   #isClosed = false;
   #isFailing = false;
   /** The time at which its owner closes it, monotonic, in ms: an idle one soon, one in use after the longest call. */
@@ -76,6 +78,7 @@ export class Http1Connection {
   send({ text, answer }: Http1Request): boolean {
     if (!answer.onRequestStart(this)) return false;
     this.#answer = answer;
+    this.#largeBytes = 0;
     this.#parser.reset();
     this.#socket?.ref();
     this.#socket?.write(text, 'latin1');
@@ -144,8 +147,10 @@ export class Http1Connection {
     const beganAtMs = clock.now();
     this.#take(length);
     const tookMs = clock.now() - beganAtMs;
+    this.#largeBytes += length;
+    const mayBeResult = tookMs < LITTLE_WORK_MS && this.#largeBytes <= LIMITS.backendMessageBytes;
     // An answer that is complete brings no more.
-    if (tookMs < LITTLE_WORK_MS || this.#answer === undefined) return true;
+    if (mayBeResult || this.#answer === undefined) return true;
     const restMs = scheduler.restAfter(tookMs);
     if (restMs === 0 && tookMs < MUCH_WORK_MS) return true;
     this.#isResting = true;
@@ -218,7 +223,10 @@ export class Http1Connection {
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 /** A piece of this size may have a hundred messages, and Node reads up to 32 of one socket in a turn. */
 const LARGE_PIECE_BYTES = 4 * 1024;
-/** A piece of a large result takes less, in ms, and must not wait behind servers that send messages without end. */
+/**
+ * A piece of a large result takes less, in ms, and must not wait behind servers that send messages without end. What is longer
+ * than any result is not one: Node reads 32 such pieces of each server in a turn.
+ */
 const LITTLE_WORK_MS = 0.5;
 
 function connectTimeout(): Error {
