@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert';
 import { BodyRequest } from '../../../src/http/body/body-request.ts';
 import { head, jsonRequest, openRaw, readUntil } from '../../helpers/clients/raw-http.ts';
 import { suite } from '../../helpers/suite.ts';
+import { TurnCounter } from '../../helpers/time/turns.ts';
 import { startRawServer } from '../../transports/raw-server.ts';
 
 const requests = suite('requests whose bodies are collected');
@@ -86,6 +87,58 @@ requests('give small pieces that came together to the stream as one', async () =
   );
   assert.equal(read, ['a'.repeat(1_000), 'b', 'c'.repeat(1_024), 'd']);
 });
+
+requests(
+  'end their connection when a body comes in many pieces of one byte, before the answer or after it',
+  async () => {
+    const crumbs = '1\r\n \r\n'.repeat(20_000);
+    for (const isAnswered of [false, true]) {
+      const collected: unknown[] = [];
+      const server = await startRawServer(
+        (request, response) => {
+          if (isAnswered) response.end('answered');
+          else collect(request, collected);
+        },
+        0,
+        { IncomingMessage: BodyRequest },
+      );
+      const socket = await openRaw(server.port);
+      socket.on('error', () => {}); // a reset, while it still sends
+      const closed = new Promise((resolve) => socket.once('close', resolve));
+      socket.write(head('POST /', { 'Transfer-Encoding': 'chunked' }));
+      if (isAnswered) await readUntil(socket, 'answered');
+      socket.resume();
+      socket.write(crumbs);
+      await closed;
+      const lost = isAnswered ? undefined : 'gone';
+      assert.equal([collected.at(-1), collected.length <= 4_097], [lost, true]);
+      await server.close();
+    }
+  },
+);
+
+requests(
+  'are read in several turns when their bodies come in small pieces, and whole if not in too many',
+  async () => {
+    const turns = new TurnCounter();
+    let bytes = 0;
+    await serve(
+      (request, response) => {
+        (request as BodyRequest).collectBody({
+          data: ({ length }) => {
+            bytes += length;
+            turns.note();
+          },
+          end: () => response.end('answered'),
+          gone: () => {},
+        });
+      },
+      `${head('POST /', { 'Transfer-Encoding': 'chunked' })}${`14\r\n${'x'.repeat(20)}\r\n`.repeat(30_000)}0\r\n\r\n`,
+    );
+    // One reading of the socket, of 64 KiB, has 2,521.
+    assert.equal([bytes, turns.fullest < 3_000], [600_000, true], `${turns.fullest} pieces in one turn`);
+  },
+);
 
 requests('give the rest to the stream when collecting stops', async () => {
   const read: unknown[] = [];

@@ -1,12 +1,19 @@
 // A request whose body can be collected as it is parsed. Node's stream would keep each piece, wake up in a later
 // turn and emit five events, for a body that mostly comes with its headers. Source: ADR 176.
 
+import { HTTP_LIMITS } from '../limits.ts';
+
 /** An `import` of node:http reads all its exports; see server/listeners.ts. */
 const { IncomingMessage } = process.getBuiltinModule('node:http');
 
 /** Smaller pieces of one reading of the socket are joined: as they are, each would take some 200 bytes more. */
 const SMALL_BYTES = 1_024;
 const JOINED_BYTES = 16_384;
+/** Pieces of one body, of any size. With more of them each has MIN_PIECE_BYTES on average: the work is that of pieces, not of bytes. */
+const MAX_ANY_PIECES = 4_096;
+const MIN_PIECE_BYTES = 16;
+/** Pieces after which the rest of the body waits for the next turn: Node reads 64 KiB of one connection up to 32 times in a turn. */
+const MAX_PIECES_OF_TURN = 1_000;
 
 /** Gets a body in pieces, then either its end or the loss of the connection. */
 export interface BodySink {
@@ -15,7 +22,10 @@ export interface BodySink {
   gone(): void;
 }
 
-/** A request whose body is either collected, or read as a stream. */
+/**
+ * A request whose body is either collected, or read as a stream. It ends its connection when the pieces of the body are too many
+ * and too small, or too much of it comes after the answer. Source: ADR 401.
+ */
 export class BodyRequest extends IncomingMessage {
   #sink: BodySink | undefined;
   /** True once a piece of the body, or its end, was given to the stream. */
@@ -24,6 +34,11 @@ export class BodyRequest extends IncomingMessage {
   /** Small pieces of this turn, for the stream. Copied, or garbage collection would take them for lasting. */
   #joined: Buffer | undefined;
   #joinedBytes = 0;
+  #pieces = 0;
+  #bytes = 0;
+  #piecesOfTurn = 0;
+  /** True after the answer: nobody reads the body any more. */
+  #isDiscarded = false;
 
   // The types of Node declare a property, and it is an accessor.
   static {
@@ -49,7 +64,40 @@ export class BodyRequest extends IncomingMessage {
     this.#sink = undefined;
   }
 
+  /** Node calls it after the answer, if nobody has read the body. Its own would take all that comes, uncounted. */
+  _dump(): void {
+    if (this.#isDiscarded) return;
+    this.#isDiscarded = true;
+    this.#bytes = 0;
+    this.resume();
+  }
+
   override push(piece: Buffer | null, encoding?: BufferEncoding): boolean {
+    if (piece === null) return this.#give(piece, encoding);
+    if (this.destroyed) return false;
+    this.#pieces += 1;
+    this.#bytes += piece.length;
+    const isCrumbled = this.#pieces > MAX_ANY_PIECES && this.#bytes < MIN_PIECE_BYTES * this.#pieces;
+    if (isCrumbled || (this.#isDiscarded && this.#bytes > HTTP_LIMITS.drainedBytes)) {
+      this.destroy();
+      return false;
+    }
+    const mayGoOn = this.#isDiscarded || this.#give(piece, encoding);
+    return mayGoOn && this.#mayReadOn();
+  }
+
+  /** False when enough pieces came in this turn: the next one reads on. */
+  #mayReadOn(): boolean {
+    this.#piecesOfTurn += 1;
+    if (this.#piecesOfTurn === MAX_PIECES_OF_TURN)
+      setImmediate(() => {
+        this.#piecesOfTurn = 0;
+        if (!this.destroyed) this._read(0);
+      });
+    return this.#piecesOfTurn < MAX_PIECES_OF_TURN;
+  }
+
+  #give(piece: Buffer | null, encoding: BufferEncoding | undefined): boolean {
     const sink = this.#sink;
     if (sink === undefined) {
       this.#isStreamed = true;
