@@ -6,7 +6,7 @@ import { appFor, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the gateway as a registry');
-const long = { id: 'long', name: 'Long', description: 'x'.repeat(300), version: '2.1.0' };
+const long = { id: 'long', name: 'Long', description: `${'x'.repeat(99)}😀 and more`, version: '2.1.0' };
 const options = { definitions: [long], publicUrl: 'https://gateway.example.com' };
 const app = appFor(test, () => startWithAccounts({ ...options, gateway: { definitions: [long] } }));
 const endpoint = 'http://127.0.0.1:1';
@@ -26,7 +26,7 @@ test('lists the templates that have instances in the form of the official regist
   const [, { server, _meta: meta }] = Object(body).servers;
   assert.equal(server, {
     $schema: 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json',
-    ...{ name: `${NAME}/long`, title: 'Long', description: 'x'.repeat(100), version: '2.1.0' },
+    ...{ name: `${NAME}/long`, title: 'Long', description: 'x'.repeat(99), version: '2.1.0' },
     remotes: [{ type: 'streamable-http', url: 'https://gateway.example.com/mcp/long' }],
   });
   assert.equal(Object.keys(meta), ['io.modelcontextprotocol.registry/official']);
@@ -42,6 +42,15 @@ test('lists the templates that have instances in the form of the official regist
   assert.is(unknown.outcome, '404 NOT_FOUND');
   assert.is(unknown.body.detail, `There is no server "${NAME}/long" in the version "9.9.9".`);
   assert.is((await app.as(key, 'GET', '/v0.1/servers?limit=101')).outcome, '422 VALIDATION_ERROR');
+});
+
+test('updated_since is a time, and lists what was changed since then', async () => {
+  const since = (text: string) =>
+    app.as(app.admin, 'GET', `/v0.1/servers?updated_since=${encodeURIComponent(text)}`);
+  assert.is(namesOf((await since('2020-01-01T00:00:00Z')).body).length, 3);
+  assert.equal(namesOf((await since('2999-01-01T00:00:00+02:00')).body), []);
+  const { outcome, issue } = await since('yesterday');
+  assert.equal([outcome, issue], ['422 VALIDATION_ERROR', 'query.updated_since datetime_parsing']);
 });
 
 test('shows a caller the templates that the caller may use, and others nothing', async () => {

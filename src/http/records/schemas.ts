@@ -3,7 +3,9 @@
 import { hash } from 'node:crypto';
 import Type, { type TProperties, type TSchema, type TSchemaOptions } from 'typebox';
 import { GatewayError } from '../../domain/errors/errors.ts';
+import { validationFailed } from '../../domain/errors/request-errors.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
+import { timestampOf } from '../../domain/text.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
 /** An object that has this name in the API description, wherever it is a part of an answer. */
@@ -97,6 +99,18 @@ export function nullableText(example: string | null = null) {
 /** A time as ISO 8601 in UTC, with milliseconds. */
 export const Time = text('2026-11-20T12:00:00.000Z');
 export const NullableTime = nullableText('2026-11-20T12:00:00.000Z');
+
+/** A time in a query: ISO 8601 with an offset or `Z`. */
+export const QueryTime = Type.Optional(Type.String({ maxLength: 64, examples: ['2026-11-20T12:00:00Z'] }));
+
+/** The time of a field of the query, in ms since 1970. VALIDATION_ERROR. */
+export function timeIn(field: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const atMs = timestampOf(text);
+  if (!Number.isNaN(atMs)) return atMs;
+  const msg = 'Input should be a date and a time with Z or an offset';
+  throw validationFailed([{ loc: ['query', field], msg, type: 'datetime_parsing' }]);
+}
 
 /** A list of names, or null for all. */
 export function nullableNames(example: readonly string[] | null) {

@@ -1,11 +1,9 @@
 // The audit log, for admins. ../middleware/audit-trail.ts records it.
 
 import Type, { type Static } from 'typebox';
-import { validationFailed } from '../../domain/errors/request-errors.ts';
 import { type AuditEntry, type AuditedCall, idAt } from '../../domain/events/audit.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { timestampOf } from '../../domain/text.ts';
 import {
   closed,
   idIn,
@@ -16,8 +14,10 @@ import {
   PageCursor,
   PageLimit,
   pageOf,
+  QueryTime,
   Time,
   text,
+  timeIn,
 } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
@@ -92,16 +92,10 @@ function callRecord(call: AuditedCall): Static<typeof CallRecord> {
 }
 
 const TextFilter = Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.auditTextUnits }));
-/** ISO 8601 with an offset or `Z`. */
-const Timestamp = Type.Optional(Type.String({ maxLength: 64, examples: ['2026-11-20T12:00:00Z'] }));
-
 /** The beginning of the ids of that time. VALIDATION_ERROR. */
 function idOfTime(field: 'from' | 'to', text: string | undefined): string | undefined {
-  if (text === undefined) return undefined;
-  const atMs = timestampOf(text);
-  if (!Number.isNaN(atMs)) return idAt(atMs);
-  const msg = 'Input should be a date and a time with Z or an offset';
-  throw validationFailed([{ loc: ['query', field], msg, type: 'datetime_parsing' }]);
+  const atMs = timeIn(field, text);
+  return atMs === undefined ? undefined : idAt(atMs);
 }
 
 export const auditRoutes: readonly HttpRoute[] = [
@@ -122,8 +116,8 @@ export const auditRoutes: readonly HttpRoute[] = [
         tool: TextFilter,
         view: TextFilter,
         outcome: Type.Optional(Outcome),
-        from: Timestamp,
-        to: Timestamp,
+        from: QueryTime,
+        to: QueryTime,
       }),
     },
     errors: ['INVALID_CURSOR'],

@@ -7,10 +7,10 @@ import type { Principal } from '../../domain/accounts/account.ts';
 import { mayUseView } from '../../domain/accounts/rights.ts';
 import { GatewayError } from '../../domain/errors/errors.ts';
 import { quoted } from '../../domain/errors/request-errors.ts';
-import { timestampOf } from '../../domain/text.ts';
+import { cutText } from '../../domain/text.ts';
 import type { StoredView } from '../../domain/views/view.ts';
 import { visibleTemplates } from '../callers/visible.ts';
-import { closed, idIn, named, PageCursor, pageOf, text } from '../records/schemas.ts';
+import { closed, idIn, named, PageCursor, pageOf, QueryTime, text, timeIn } from '../records/schemas.ts';
 import { json, type Reply } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
@@ -72,7 +72,7 @@ export const registryServerRoutes: readonly HttpRoute[] = [
         limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_PAGE })),
         /** `latest`, or an exact one. */
         version: Type.Optional(Type.String({ maxLength: 255 })),
-        updated_since: Type.Optional(Type.String({ maxLength: 40 })),
+        updated_since: QueryTime,
         /** Has no effect: a deleted template is not listed. */
         include_deleted: Type.Optional(Type.Boolean()),
       }),
@@ -82,13 +82,13 @@ export const registryServerRoutes: readonly HttpRoute[] = [
     handler: ({ query, principal, request }, services) => {
       const { search = '', cursor, limit = USUAL_PAGE, version = 'latest', updated_since: since } = query;
       const after = idIn(LIST, cursor) ?? '';
-      const sinceMs = since === undefined ? Number.NEGATIVE_INFINITY : timestampOf(since);
+      const sinceMs = timeIn('updated_since', since) ?? Number.NEGATIVE_INFINITY;
       const wanted = offered(services, principal, request).filter(
         ({ server, _meta: { [OFFICIAL]: meta } }) =>
           server.name.toLowerCase().includes(search.toLowerCase()) &&
           server.name > after &&
           (version === 'latest' || version === server.version) &&
-          !(Date.parse(meta.updatedAt) < sinceMs),
+          Date.parse(meta.updatedAt) >= sinceMs,
       );
       const { page: servers, nextCursor } = pageOf(LIST, wanted, limit, ({ server }) => server.name);
       const metadata = { count: servers.length, ...(nextCursor === null ? {} : { nextCursor }) };
@@ -159,8 +159,8 @@ function offered(
         server: {
           $schema: SCHEMA,
           name: `${namespace}/${id}`,
-          ...(title === undefined ? {} : { title: title.slice(0, MAX_TEXT_LENGTH) }),
-          description: (description || `The MCP server ${id} of this gateway.`).slice(0, MAX_TEXT_LENGTH),
+          ...(title === undefined ? {} : { title: cutText(title, MAX_TEXT_LENGTH) }),
+          description: cutText(description || `The MCP server ${id} of this gateway.`, MAX_TEXT_LENGTH),
           version,
           remotes: [{ type: 'streamable-http', url: `${publicUrl}/mcp/${id}` }],
         },
