@@ -9,7 +9,7 @@ import { isSecretOf, KeyUse, newKey, parseKey } from '../../src/auth/accounts/ap
 import { Passwords } from '../../src/auth/accounts/passwords.ts';
 import { Tokens } from '../../src/auth/accounts/tokens.ts';
 import { keyPrincipal, statusOf } from '../../src/auth/principals.ts';
-import { GatewayProofs } from '../../src/auth/secrets/gateway-proof.ts';
+import { GatewayProofs } from '../../src/auth/secrets/gateway-proofs.ts';
 import {
   type ApiKey,
   passwordIssue,

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { compileGlobs } from '../../src/domain/accounts/globs.ts';
-import { CompiledView } from '../../src/protocol/aggregate/views/view-choices.ts';
+import { CompiledView } from '../../src/protocol/aggregate/views/compiled-view.ts';
 import {
   chooser,
   descriptionIn,

@@ -21,7 +21,7 @@ import type { OpenRequest, OpenRequests } from './callers/open-requests.ts';
 import { HOST, type Proxies } from './callers/proxies.ts';
 import { atClose, ClientGone } from './client-gone.ts';
 import { HTTP_LIMITS } from './limits.ts';
-import { HttpCallReport, type ReportedRequest } from './replies/call-report.ts';
+import { HttpCallReport, type ReportedRequest } from './replies/http-call-report.ts';
 
 /**
  * What is known of a request so far. Has the fields that calls set from the start, since V8 would copy a growing object several

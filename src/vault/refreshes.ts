@@ -5,7 +5,7 @@ import type { WhyNotConnected } from '../domain/instances/account-connection.ts'
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { type Clock, DAY_MS, MAX_SKEW_MS, sleep } from '../domain/time/clock.ts';
 import { scopesIn } from '../net/http1/challenge.ts';
-import { insistently } from '../persistence/insistent.ts';
+import { insistently } from '../persistence/insistently.ts';
 import {
   type AccountConnections,
   accountConnectionKey,

@@ -39,7 +39,7 @@ import { MAX_PROFILE_UNITS, MAX_PROFILE_VALUES } from '../../src/protocol/client
 import { MAX_OWN_TASKS, MAX_OWNERS } from '../../src/protocol/known-tasks.ts';
 import { MAX_UNOPENED } from '../../src/protocol/legacy/legacy-sse.ts';
 import { RESUME_MS, UNOPENED_MS } from '../../src/protocol/legacy/sse-connection.ts';
-import { MAX_STREAMS } from '../../src/protocol/modern/listen.ts';
+import { MAX_STREAMS } from '../../src/protocol/modern/listen-streams.ts';
 import { MAX_INSTANCES, MAX_INSTANCES_BYTES } from '../../src/registry/active-registry.ts';
 import { MAX_REGISTRY_FILE_BYTES } from '../../src/registry/files/registry-file.ts';
 import { MAX_DEFINITION_BYTES } from '../../src/registry/kinds/definition-registry.ts';

@@ -1,5 +1,5 @@
 // A view while it is edited: the definition itself, so that settings without a field in the editor stay as they are. Tools are
-// chosen as the gateway chooses them (src/domain/accounts/globs.ts and src/protocol/aggregate/views/view-choices.ts, which a spec
+// chosen as the gateway chooses them (src/domain/accounts/globs.ts and src/protocol/aggregate/views/compiled-view.ts, which a spec
 // compares).
 
 type ByTool = Readonly<Record<string, unknown>>;

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import type { Tool } from '../../../src/domain/mcp/mcp.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
-import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';
+import { CompiledView } from '../../../src/protocol/aggregate/views/compiled-view.ts';
 import { errorOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { turnsOf } from '../../helpers/time/turns.ts';

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { sessionFingerprint } from '../../../src/domain/sessions/session-fingerprint.ts';
-import { HttpCallReport } from '../../../src/http/replies/call-report.ts';
+import { HttpCallReport } from '../../../src/http/replies/http-call-report.ts';
 import { initialize, MCP_TYPES, modern, toolCall } from '../../helpers/clients/mcp-messages.ts';
 import { until } from '../../helpers/eventually.ts';
 import { startWithAccounts } from '../../helpers/http/accounts.ts';

@@ -1,4 +1,5 @@
-// All templates as one server: which of them has the resources that a stream follows, and how that is looked up. backends.spec.ts has all else.
+// All templates as one server: which of them has the resources that a stream follows, and how that is looked up.
+// aggregate-backends.spec.ts has all else.
 
 import { mock } from 'node:test';
 import { of, Subject } from 'rxjs';

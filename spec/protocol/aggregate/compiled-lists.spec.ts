@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { NO_NAMES } from '../../../src/domain/views/view.ts';
 import { allTemplates } from '../../../src/protocol/aggregate/all-templates.ts';
-import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';
+import { CompiledView } from '../../../src/protocol/aggregate/views/compiled-view.ts';
 import { compiledLists, ViewDirectory } from '../../../src/protocol/aggregate/views/view-directory.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, aggregateLists, answered, CLIENT, ListingBackends } from '../listing-backends.ts';

@@ -1,4 +1,5 @@
-// What the templates of one server list, as it is learned for URIs. Where URIs lead is in backends.spec.ts and view-updates.spec.ts.
+// What the templates of one server list, as it is learned for URIs. Where URIs lead is in
+// aggregate-backends.spec.ts and view-updates.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { ResourceTargets } from '../../../src/protocol/aggregate/resource-targets.ts';

@@ -7,7 +7,7 @@ import { type Notification, updateNotice } from '../../../src/domain/mcp/client.
 import type { ListField } from '../../../src/domain/mcp/mcp.ts';
 import { NO_NAMES } from '../../../src/domain/views/view.ts';
 import { allTemplates } from '../../../src/protocol/aggregate/all-templates.ts';
-import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';
+import { CompiledView } from '../../../src/protocol/aggregate/views/compiled-view.ts';
 import { ViewDirectory } from '../../../src/protocol/aggregate/views/view-directory.ts';
 import { suite } from '../../helpers/suite.ts';
 import { simulateTime } from '../../helpers/time/simulated-time.ts';

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
-import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';
+import { CompiledView } from '../../../src/protocol/aggregate/views/compiled-view.ts';
 import { ToolApprovals } from '../../../src/registry/pinned/tool-approvals.ts';
 import { until } from '../../helpers/eventually.ts';
 import { errorOf } from '../../helpers/outcome.ts';

@@ -1,5 +1,5 @@
 // Hashes and compares passwords with bcrypt, a few at a time, shared fairly between callers. Accounts are in
-// accounts.ts; login.ts limits failed logins.
+// accounts.ts; logins.ts limits failed logins.
 
 import bcrypt from 'bcrypt';
 import { passwordIssue } from '../../domain/accounts/account.ts';

@@ -24,7 +24,7 @@ import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
 import { databaseUnavailable, restOfChange } from '../../domain/errors/gateway-errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type Clock, DAY_MS, isRecent } from '../../domain/time/clock.ts';
-import { insistently } from '../../persistence/insistent.ts';
+import { insistently } from '../../persistence/insistently.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
 import type { AccountStore } from '../../persistence/store.ts';
 import { newUser } from '../accounts/accounts.ts';

@@ -1,6 +1,6 @@
 // Counts the requests of principals with an hourly limit, and the calls of tools that views limit: in Redis or, without it, in
-// memory, where the nodes of a deployment share the limit in chunks (limit-chunks.ts). When neither answers, this process counts
-// alone and refuses no request because of that.
+// memory, where the nodes of a deployment share the limit in chunks (chunked-counter.ts). When neither answers, this process
+// counts alone and refuses no request because of that.
 
 import { countedIdOfCaller, type Principal } from '../../domain/accounts/account.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
@@ -30,7 +30,7 @@ export interface SharedCounter {
   close(): void;
 }
 
-/** Counts with the other nodes, of which each admits a part of the limit; see limit-chunks.ts. */
+/** Counts with the other nodes, of which each admits a part of the limit; see chunked-counter.ts. */
 export interface DividedCounter {
   add(key: string, count: number, limit: number): Window | Promise<Window>;
   peek(key: string, limit: number): Window;

@@ -2,7 +2,7 @@
 
 import { hash, randomBytes } from 'node:crypto';
 import { parseKey } from '../../auth/accounts/api-keys.ts';
-import type { TokenProof } from '../../auth/secrets/gateway-proof.ts';
+import type { TokenProof } from '../../auth/secrets/gateway-proofs.ts';
 import { isProof, proofOf } from '../../auth/secrets/proof.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { CommandFailure } from '../failures.ts';

@@ -1,6 +1,6 @@
 // The tokens that `gateway login` stores, by the URL of their gateway, and the URLs that get credentials without a proof.
 
-import type { TokenProof } from '../../auth/secrets/gateway-proof.ts';
+import type { TokenProof } from '../../auth/secrets/gateway-proofs.ts';
 import { readRegularFile } from '../../config/read-file.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';

@@ -11,7 +11,7 @@ import {
   type ChunkRequest,
   type Held,
   type LimitPeers,
-} from './limit-chunks.ts';
+} from './chunked-counter.ts';
 import type { PeerAnswerer, PeerQuestions } from './peer-questions.ts';
 
 /** The longest wait for the home, in ms: the same as for Redis. */

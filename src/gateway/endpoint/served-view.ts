@@ -11,9 +11,9 @@ import { type ListField, MODERN_VERSIONS, NOTICED_LISTS } from '../../domain/mcp
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { itemKey } from '../../domain/views/approval.ts';
 import type { CallLimiter, NameTargets, StoredView, ViewProblem } from '../../domain/views/view.ts';
-import { AggregateBackends, type AggregateOptions } from '../../protocol/aggregate/backends.ts';
+import { AggregateBackends, type AggregateOptions } from '../../protocol/aggregate/aggregate-backends.ts';
 import type { Selection } from '../../protocol/aggregate/selection.ts';
-import { CompiledView } from '../../protocol/aggregate/views/view-choices.ts';
+import { CompiledView } from '../../protocol/aggregate/views/compiled-view.ts';
 import { ViewDirectory, type ViewDirectoryDeps } from '../../protocol/aggregate/views/view-directory.ts';
 import { countCall } from '../../protocol/aggregate/views/view-limits.ts';
 import { viewProblems } from '../../protocol/aggregate/views/view-problems.ts';

@@ -6,7 +6,7 @@ import type { SignedClaims } from '../../auth/oauth/access-tokens.ts';
 import { grantOf, rowOfGrant } from '../../auth/oauth/grant-rows.ts';
 import type { Grant } from '../../domain/accounts/grant.ts';
 import { type Clock, DAY_MS, HOUR_MS } from '../../domain/time/clock.ts';
-import { insistently } from '../../persistence/insistent.ts';
+import { insistently } from '../../persistence/insistently.ts';
 import { clientKeyOf, oauthKey } from '../../persistence/oauth-rows.ts';
 import type { OAuthKind, OAuthStore } from '../../persistence/oauth-store.ts';
 import { DocumentFault } from './clients/client-documents.ts';

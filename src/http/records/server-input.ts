@@ -19,7 +19,7 @@ import {
 } from '../../templates/config-schema.ts';
 import { SCRATCH, type TemplateDefinition } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
-import { withinTurn } from './bounded-turn.ts';
+import { withinTurn } from './within-turn.ts';
 
 const { id, weight, metadata, ...ownFields } = InstanceInput.properties;
 

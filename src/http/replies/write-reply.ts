@@ -3,8 +3,8 @@
 import { relay } from '../forwarding/relay.ts';
 import type { HttpContext } from '../request.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
+import { HttpReplyWriter } from './http-reply-writer.ts';
 import type { Reply } from './reply.ts';
-import { HttpReplyWriter } from './reply-writer.ts';
 import { respond } from './respond.ts';
 import { respondInPieces } from './respond-in-pieces.ts';
 

@@ -8,7 +8,7 @@ import { NO_NAMES } from '../../domain/views/view.ts';
 import { AggregateDirectory, type Directory } from './directory.ts';
 import type { AggregateLists } from './lists.ts';
 import type { Presentation, Selection } from './selection.ts';
-import { CompiledView } from './views/view-choices.ts';
+import { CompiledView } from './views/compiled-view.ts';
 import { ViewDirectory } from './views/view-directory.ts';
 
 /**

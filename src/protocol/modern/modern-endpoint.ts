@@ -28,7 +28,7 @@ import { ownAnswer } from '../own-answers.ts';
 import { RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import { commonCapabilities, discoverResult, infoFor } from './discover.ts';
 import { ListedHeaders, paramHeadersIn } from './listed-headers.ts';
-import { ListenStreams } from './listen.ts';
+import { ListenStreams } from './listen-streams.ts';
 import { ModernAffinity, type StatedConfirmation } from './modern-affinity.ts';
 import { ModernCall, type ModernCallDeps } from './modern-call.ts';
 import {

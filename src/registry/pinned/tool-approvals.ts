@@ -17,7 +17,7 @@ import { type Approval, itemKey, type NewApproval, splitItemKey } from '../../do
 import type { ToolHints, ViewDefinition } from '../../domain/views/view.ts';
 import { type ApprovalStore, MAX_ROWS } from '../../persistence/store.ts';
 import { checkedItem } from '../../protocol/aggregate/items.ts';
-import { type ChosenItem, CompiledView } from '../../protocol/aggregate/views/view-choices.ts';
+import { type ChosenItem, CompiledView } from '../../protocol/aggregate/views/compiled-view.ts';
 import type { Waiting } from '../../protocol/aggregate/views/view-problems.ts';
 import type { WithheldTool } from '../../transports/open-options.ts';
 import type { RegistrySteps } from '../change-queue.ts';

@@ -11,8 +11,8 @@ import type { Owner, ServerMessage } from '../../../../src/domain/mcp/client.ts'
 import type { ListChange } from '../../../../src/domain/mcp/mcp.ts';
 import type { McpSession } from '../../../../src/domain/sessions/mcp-session.ts';
 import { TaskScheduler } from '../../../../src/domain/time/task-scheduler.ts';
+import { AggregateBackends } from '../../../../src/protocol/aggregate/aggregate-backends.ts';
 import { allTemplates } from '../../../../src/protocol/aggregate/all-templates.ts';
-import { AggregateBackends } from '../../../../src/protocol/aggregate/backends.ts';
 import { ToolIndexes } from '../../../../src/protocol/aggregate/findable-tools.ts';
 import { AggregateSession } from '../../../../src/protocol/aggregate/sessions/aggregate-session.ts';
 import { newAggregateSession } from '../../../../src/protocol/aggregate/sessions/aggregate-session-value.ts';

@@ -58,7 +58,7 @@ import type { Backends } from '../../endpoint-backends.ts';
 import { exchangeInSession } from '../../legacy/legacy-over-modern.ts';
 import { withListNotices } from '../../list-notices.ts';
 import { ownAnswer, rpcErrorAnswer } from '../../own-answers.ts';
-import type { ToTemplate } from '../extensions.ts';
+import type { ToTemplate } from '../aggregate-extensions.ts';
 import { splitInstance, withAggregateInstance } from '../names.ts';
 import type { Selection } from '../selection.ts';
 import {

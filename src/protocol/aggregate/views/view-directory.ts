@@ -16,7 +16,7 @@ import { type AggregateLists, type GatheredList, isSameInput } from '../lists.ts
 import { aggregateName, splitName } from '../names.ts';
 import { ResourceTargets } from '../resource-targets.ts';
 import { shownItem } from '../shown-item.ts';
-import type { ChosenItem, CompiledView } from './view-choices.ts';
+import type { ChosenItem, CompiledView } from './compiled-view.ts';
 import { type GivenNames, givenNames } from './view-names.ts';
 import type { Survey, Waiting } from './view-problems.ts';
 

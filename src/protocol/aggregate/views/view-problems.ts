@@ -8,7 +8,7 @@ import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type { ViewProblem, ViewProblemCode, ViewSource } from '../../../domain/views/view.ts';
 import { KEY_FIELDS } from '../items.ts';
 import type { GatheredList } from '../lists.ts';
-import type { ChosenItem, CompiledView } from './view-choices.ts';
+import type { ChosenItem, CompiledView } from './compiled-view.ts';
 
 /** The present items of one list of a view. */
 export interface Survey {

@@ -15,7 +15,7 @@ import { invalidCredentials, passwordsOff } from '../../domain/errors/account-er
 import { hasCode } from '../../domain/errors/errors.ts';
 import type { AccountStore } from '../../persistence/store.ts';
 import type { AuditLog } from '../audit/audit.ts';
-import type { GatewayProofs, TokenProof } from '../secrets/gateway-proof.ts';
+import type { GatewayProofs, TokenProof } from '../secrets/gateway-proofs.ts';
 import { isFirstAdmin } from './accounts.ts';
 import type { CountedAttempt, LoginThrottle } from './login-throttle.ts';
 import type { Passwords } from './passwords.ts';

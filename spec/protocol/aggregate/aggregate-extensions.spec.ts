@@ -8,7 +8,7 @@ import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { Owner } from '../../../src/domain/mcp/client.ts';
 import { NO_NAMES, type ViewDefinition } from '../../../src/domain/views/view.ts';
 import { allTemplates } from '../../../src/protocol/aggregate/all-templates.ts';
-import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';
+import { CompiledView } from '../../../src/protocol/aggregate/views/compiled-view.ts';
 import { ViewDirectory } from '../../../src/protocol/aggregate/views/view-directory.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, answered, ListingBackends, PROFILE } from '../listing-backends.ts';

@@ -5,7 +5,7 @@ import { invalidCredentials } from '../../../src/domain/errors/account-errors.ts
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { onGone } from '../../../src/http/client-gone.ts';
-import { HttpReplyWriter } from '../../../src/http/replies/reply-writer.ts';
+import { HttpReplyWriter } from '../../../src/http/replies/http-reply-writer.ts';
 import type { HttpContext } from '../../../src/http/request.ts';
 import {
   type EventStreamOptions,

@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import type { Window } from '../../../src/auth/limits/rate-limiter.ts';
-import { ChunkedCounter, type LimitPeers } from '../../../src/cluster/sharing/limit-chunks.ts';
+import { ChunkedCounter, type LimitPeers } from '../../../src/cluster/sharing/chunked-counter.ts';
 import { rendezvousOrder } from '../../../src/domain/nodes/rendezvous.ts';
 import { seeded } from '../../balancing/candidates.ts';
 import { suite } from '../../helpers/suite.ts';
