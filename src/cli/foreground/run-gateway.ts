@@ -17,7 +17,7 @@ import { UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 import { logEvents } from './event-log.ts';
 import { createLog } from './log.ts';
-import { releaseStartMemory } from './start-memory.ts';
+import { releaseIdleMemory } from './idle-memory.ts';
 import { listenForStop, type StopOptions, type StopReason, type StopSignals } from './stop-signals.ts';
 
 export interface RunOptions {
@@ -107,7 +107,7 @@ class GatewayRun {
   /** Serves until a signal. Resolves with the exit code when the server is closed. */
   async serve(server: RunningServer): Promise<number> {
     const { log, terminal, isDemo, onReady } = this.#options;
-    const stopReleasing = releaseStartMemory();
+    const stopReleasing = releaseIdleMemory();
     try {
       optimizeCalls();
       announce(server, this.#config, terminal, log);

@@ -12,7 +12,7 @@ const IDLE_SHARE = 0.05;
 const MAX_HEAP_BYTES = 100e6;
 
 /** Collects once, in the first idle second. Returns a function that cancels it. */
-export function releaseStartMemory(): () => void {
+export function releaseIdleMemory(): () => void {
   let checks = 0;
   let last = performance.eventLoopUtilization();
   const timer = setInterval(() => {
