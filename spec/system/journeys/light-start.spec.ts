@@ -12,7 +12,7 @@ import { suite } from '../../helpers/suite.ts';
 import { startRawServer } from '../../transports/raw-server.ts';
 import { initialized, serving } from '../../transports/scripted-server.ts';
 
-const test = suite('a light start', { timeoutMs: 60_000 });
+const test = suite('a light start', { timeoutMs: 90_000 });
 
 /** Needed for: clusters, pages, forms, a login, Redis, YAML files, the tables of the command line, other databases. */
 const LATER = [
@@ -118,14 +118,21 @@ test('a command that asks a gateway loads the package for command lines, and no 
   }
 });
 
-test('collects its garbage once it is idle', async () => {
+test('collects its garbage once it is idle, after the start and after load', async () => {
   const trace = `import { setFlagsFromString } from 'node:v8'; setFlagsFromString('--trace-gc');`;
   const program = new Program(['gateway', 'start', '--port', '0'], {
     env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(trace)}` },
   });
   try {
-    await program.url();
+    const url = await program.url();
     await program.sees(/Mark-Compact.*testing/);
+    // Load; then the event loop is idle for 30 seconds.
+    const busyUntilMs = performance.now() + 2_000;
+    const ask = async () => {
+      while (performance.now() < busyUntilMs) await (await fetch(`${url}/openapi.json`)).text();
+    };
+    await Promise.all(Array.from({ length: 16 }, ask));
+    await program.sees(/(?:Mark-Compact.*testing[\s\S]*){2}/, 50_000);
   } finally {
     await program.remove();
   }

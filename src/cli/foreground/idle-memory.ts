@@ -1,30 +1,45 @@
-// Returns the memory that only the start needed: half of the heap is garbage then, which an idle process never collects.
+// Returns the memory that only the start, or a load, needed. An idle process allocates too little for a collection, and until one
+// V8 keeps the pages of its young generation, also those that it has emptied: after a flood of requests several hundred MB.
 
-import { setFlagsFromString } from 'node:v8';
+import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 const CHECK_MS = 1_000;
-/** The most checks, one each second: under load V8 has collected by itself after a minute. */
-const MAX_CHECKS = 60;
 /** The share of a second in which an idle event loop runs code. */
 const IDLE_SHARE = 0.05;
-/** The largest heap that is collected: with a larger one, of thousands of instances, the process would stop for over 50 ms. */
-const MAX_HEAP_BYTES = 100e6;
+/** The idle seconds in a row before a collection after load: after it the first calls run code that is not optimized. */
+const MIN_IDLE_CHECKS = 30;
+/** The most live objects: with more, of thousands of instances, a collection would stop the process for over 50 ms. */
+const MAX_LIVE_BYTES = 100e6;
 
-/** Collects once, in the first idle second. Returns a function that cancels it. */
+/**
+ * Collects in the first idle second after the start, and once after each load, when 30 seconds were idle. Returns a function that
+ * ends this.
+ */
 export function releaseIdleMemory(): () => void {
-  let checks = 0;
+  let isDue = true;
+  let minIdleChecks = 1;
+  let idleChecks = 0;
+  let liveBytes: number | undefined;
   let last = performance.eventLoopUtilization();
   const timer = setInterval(() => {
-    const now = performance.eventLoopUtilization();
-    const { utilization } = performance.eventLoopUtilization(now, last);
-    last = now;
-    checks += 1;
-    const isIdle = utilization < IDLE_SHARE;
-    if (isIdle || checks === MAX_CHECKS) clearInterval(timer);
-    if (isIdle && process.memoryUsage().heapUsed < MAX_HEAP_BYTES) collect();
+    const isIdle = performance.eventLoopUtilization(last).utilization < IDLE_SHARE;
+    isDue ||= !isIdle;
+    idleChecks = isIdle ? idleChecks + 1 : 0;
+    if (isDue && idleChecks >= minIdleChecks && (liveBytes ?? heapBytes()) < MAX_LIVE_BYTES) {
+      collect();
+      liveBytes = heapBytes();
+      isDue = false;
+      minIdleChecks = MIN_IDLE_CHECKS;
+    }
+    last = performance.eventLoopUtilization();
   }, CHECK_MS).unref();
   return () => clearInterval(timer);
+}
+
+/** The size of the objects in the heap, garbage included. */
+function heapBytes(): number {
+  return getHeapStatistics().used_heap_size;
 }
 
 /**

@@ -16,8 +16,8 @@ import type { Demo } from '../demo/demo.ts';
 import { UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 import { logEvents } from './event-log.ts';
-import { createLog } from './log.ts';
 import { releaseIdleMemory } from './idle-memory.ts';
+import { createLog } from './log.ts';
 import { listenForStop, type StopOptions, type StopReason, type StopSignals } from './stop-signals.ts';
 
 export interface RunOptions {
