@@ -4,7 +4,7 @@
 //
 //   entering ─┬─ has a binding ─────────────► serving ── requested, upgrade ──► searching ── bound ──► serving
 //             ├─ had one, and was read again ─► unbound                             └─ failed ──► unbound
-//             └─ new ─────────────────────────► searching       unbound ── requested, retryDelay ──► searching
+//             └─ new ─────────────────────────► searching       unbound ── requested, listened, retryDelay ──► searching
 //
 //   requested: a request, or a stream, has no usable binding: the conversation is over, or the instance may not be used.
 //              The first of these that applies:
@@ -13,6 +13,7 @@
 //              no other instance could serve its client: it keeps its binding, and what waits is refused
 //              it is a part of an aggregate session: it begins again
 //              calls are under way at its instance: it is finishing; else it ends
+//   listened:  the client has opened its first message stream, for which an unbound session may need a binding
 //   upgrade:   a dedicated conversation is needed
 //   started:   the instance that it waits for is there, or does not come soon
 //   failed:    a binding that is still usable is kept; a session without a first binding ends
@@ -335,7 +336,10 @@ export const clientSessionMachine = setup({
     },
     unbound: {
       entry: ['refuse', 'forgetFailure'],
-      on: { requested: [{ guard: 'isServed', target: 'serving' }, ...LOST] },
+      on: {
+        requested: [{ guard: 'isServed', target: 'serving' }, ...LOST],
+        listened: { guard: 'needsBindingForStream', actions: raise({ type: 'requested' }) },
+      },
       // Entered again, so that the session tries again after the next delay, too.
       after: {
         retryDelay: {

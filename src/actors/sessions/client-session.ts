@@ -259,9 +259,6 @@ export class ClientSession implements OwnedSession, SessionCore {
 
   // --- SessionCore -----------------------------------------------------------------------------------------
 
-  get isUnbound(): boolean {
-    return this.#contextIn('unbound') !== undefined;
-  }
   get usableBinding(): Binding | undefined {
     const context = this.#contextIn('serving');
     return context !== undefined && isServed(context) ? context.binding : undefined;
@@ -317,7 +314,7 @@ export class ClientSession implements OwnedSession, SessionCore {
     this.#wake();
     const serving = this.#contextIn('serving');
     if (serving && needsDedicated && isServed(serving)) this.send({ type: 'upgrade' });
-    else if (serving || this.isUnbound) this.send({ type: 'requested' });
+    else if (serving || this.#contextIn('unbound')) this.send({ type: 'requested' });
     else this.#finish();
   }
 

@@ -35,7 +35,6 @@ export interface SessionFacts extends SessionState {
 
 /** The session as its other components see it. */
 export interface SessionCore extends SessionFacts {
-  readonly isUnbound: boolean;
   /** The binding, if requests may use it now; undefined otherwise. */
   readonly usableBinding: Binding | undefined;
   /** The URIs of the resources whose updates the client wants. */

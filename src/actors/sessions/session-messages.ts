@@ -34,9 +34,10 @@ export class SessionMessages {
     const isFirst = !this.areObserved;
     this.#streams.subscribe(stream);
     stream.add(() => this.areObserved || this.#listening?.unsubscribe());
-    const { binding, isUnbound, needsBindingForStream } = this.#session;
-    if (isFirst && binding !== undefined) this.#listenAt(binding);
-    if (isFirst && isUnbound && needsBindingForStream) this.#session.requestBinding();
+    if (!isFirst) return;
+    const { binding } = this.#session;
+    if (binding !== undefined) this.#listenAt(binding);
+    this.#session.send({ type: 'listened' });
   }
 
   /** Listens at this binding instead of the previous one, if there are streams. */

@@ -25,7 +25,7 @@ export interface SessionState {
 
 /** The events of a session; client-session.machine.ts describes their effects. */
 export type ClientSessionEvent =
-  | { readonly type: 'requested' | 'started' | 'upgrade' | 'callEnded' | 'setIdle' }
+  | { readonly type: 'requested' | 'listened' | 'started' | 'upgrade' | 'callEnded' | 'setIdle' }
   | { readonly type: 'end'; readonly reason: EndReason }
   | { readonly type: 'bound'; readonly binding: Binding }
   | { readonly type: 'failed'; readonly error: unknown }
