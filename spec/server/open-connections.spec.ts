@@ -59,6 +59,23 @@ async function start(bounds: Partial<ConnectionBounds>, host = '127.0.0.1') {
   return { connections, client, open };
 }
 
+test('a body in too many small pieces ends the unfinished requests of its address, and nothing else', async () => {
+  const { client } = await start({}, '::');
+  const stream = await client(GET.replace('/', '/open'));
+  const idle = await client(GET);
+  const unfinished = await client(POST);
+  const slow = await client(PARTIAL);
+  const elsewhere = await client(PARTIAL, '::1');
+  const crumbs = await client('POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n');
+  crumbs.write('1\r\n \r\n'.repeat(20_000));
+  for (const socket of [crumbs, unfinished, slow]) await untilClosed(socket);
+  const fresh = await client(GET);
+  assert.equal(
+    [stream, idle, elsewhere, fresh].map(({ closed }) => closed),
+    [false, false, false, false],
+  );
+});
+
 test('over the limit of one address the oldest without a finished request is closed, then the oldest idle one', async () => {
   const { client } = await start({ perAddress: 4 });
   const stream = await client(GET.replace('/', '/open'));

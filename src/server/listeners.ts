@@ -8,7 +8,7 @@ import { joinHostPort, localUrl } from '../domain/local-address.ts';
 import type { PortNumbers } from '../domain/nodes/workers.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import { BodyRequest } from '../http/body/body-request.ts';
+import { BodyRequest, CrumbledBody } from '../http/body/body-request.ts';
 import { ignoreRest } from '../net/ignore-rest.ts';
 import { endFaultyConnections } from './faulty-connections.ts';
 import { OpenConnections } from './open-connections.ts';
@@ -197,6 +197,9 @@ class Listener {
         : secureServer(limits, this.#receive, tls, connections);
     this.#server = server;
     endFaultyConnections(server);
+    server.on('clientError', (error, socket) => {
+      if (error instanceof CrumbledBody) connections.closeLike(socket as Socket);
+    });
     server.on('connection', (socket) => connections.add(socket, server, tls !== undefined));
     // Node silently drops headers over this count: one more than allowed shows that there were too many.
     server.maxHeadersCount = MAX_REQUEST_HEADERS + 1;

@@ -47,6 +47,8 @@ interface Connection {
   requests: number;
   /** A request in progress of an unknown caller. */
   unknown: IncomingMessage | undefined;
+  /** The request that began last. */
+  last: Pick<IncomingMessage, 'complete'> | undefined;
   /** True while its handshake of TLS is not over. */
   isHandshake: boolean;
   hasFinished: boolean;
@@ -95,6 +97,7 @@ export class OpenConnections {
       others,
       requests: 0,
       unknown: undefined,
+      last: undefined,
       isHandshake,
       hasFinished: false,
       startBytes: 0,
@@ -144,6 +147,7 @@ export class OpenConnections {
     const connection = this.#all.get(request.socket);
     if (connection === undefined) return;
     connection.requests += 1;
+    connection.last = request;
     let isOver = false;
     // `once` would create two more functions for each request.
     response.on('close', () => {
@@ -171,6 +175,21 @@ export class OpenConnections {
       if (bytes > 0) this.#close(connection);
       excess -= bytes;
       if (excess <= 0) return;
+    }
+  }
+
+  /**
+   * The body on this connection costs too much to read: closes those of its network that may bring another one, before they are
+   * read, but none that waits for an answer, or is idle after one.
+   */
+  closeLike(socket: Socket): void {
+    const newSinceMs = systemClock.now() - IDLE_MS;
+    for (const connection of [...(this.#all.get(socket)?.others ?? [])]) {
+      const { requests, last, hasFinished, startBytes, idleSinceMs, socket } = connection;
+      const isNew = !hasFinished && socket.bytesRead === 0 && idleSinceMs > newSinceMs;
+      const isIdle = hasFinished && socket.bytesRead === startBytes;
+      const isWaiting = requests > 0 && last?.complete === true;
+      if (!isNew && !isIdle && !isWaiting) this.#close(connection);
     }
   }
 

@@ -15,6 +15,11 @@ const MIN_PIECE_BYTES = 16;
 /** Pieces after which the rest of the body waits for the next turn: Node reads 64 KiB of one connection up to 32 times in a turn. */
 const MAX_PIECES_OF_TURN = 1_000;
 
+/** The end of a connection whose body has too many and too small pieces. */
+export class CrumbledBody extends Error {
+  override readonly name = 'CrumbledBody';
+}
+
 /** Gets a body in pieces, then either its end or the loss of the connection. */
 export interface BodySink {
   data(piece: Buffer): void;
@@ -79,7 +84,7 @@ export class BodyRequest extends IncomingMessage {
     this.#bytes += piece.length;
     const isCrumbled = this.#pieces > MAX_ANY_PIECES && this.#bytes < MIN_PIECE_BYTES * this.#pieces;
     if (isCrumbled || (this.#isDiscarded && this.#bytes > HTTP_LIMITS.drainedBytes)) {
-      this.destroy();
+      this.destroy(isCrumbled ? new CrumbledBody() : undefined);
       return false;
     }
     const mayGoOn = this.#isDiscarded || this.#give(piece, encoding);
