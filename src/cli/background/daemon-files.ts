@@ -6,6 +6,7 @@ import { readRegularFile } from '../../config/read-file.ts';
 import { isLoopback } from '../../domain/local-address.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type OptionTable, optionsOf } from '../command.ts';
+import { CommandFailure } from '../failures.ts';
 import { writePrivateFile } from '../private-file.ts';
 import { fields } from '../remote/answers.ts';
 import { SETTING_OPTIONS } from '../setting-options.ts';
@@ -75,8 +76,8 @@ export async function runningDaemon(files: DaemonFiles): Promise<Daemon | undefi
 export const DEFAULT_URLS = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000'] as const;
 
 /** A command to print for the gateway at `url`: with `--url`, unless commands without it look there first. */
-export function commandAt(words: string, url: string, { env, folder }: Surroundings): string {
-  const first = env.STAGEDOOR_URL ? undefined : usualUrls({ folder })[0];
+export function commandAt(words: string, url: string, surroundings: Surroundings): string {
+  const first = surroundings.env.STAGEDOOR_URL ? undefined : firstUrl(surroundings);
   // A port is asked by http and by https, and with the other name if its certificate has that one.
   const isFirst =
     first === url || first === url.replace(/^https:/, 'http:').replace('//localhost:', '//127.0.0.1:');
@@ -84,6 +85,16 @@ export function commandAt(words: string, url: string, { env, folder }: Surroundi
 }
 
 type Surroundings = Pick<Terminal, 'env' | 'folder'>;
+
+/** Undefined in a folder that was removed, where no command finds a gateway by itself. */
+function firstUrl(surroundings: Surroundings): string | undefined {
+  try {
+    return usualUrls(surroundings)[0];
+  } catch (thrown) {
+    if (thrown instanceof CommandFailure) return undefined;
+    throw thrown;
+  }
+}
 
 /** The addresses used without an option: the background gateway of this folder, then the defaults. */
 export function usualUrls({ folder }: Pick<Terminal, 'folder'>): readonly string[] {

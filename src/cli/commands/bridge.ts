@@ -3,7 +3,7 @@
 import { isUtf8 } from 'node:buffer';
 import { once } from 'node:events';
 import { credentialsPath } from '../../templates/command-exposure.ts';
-import { namedEnvironment, requestCredentials } from '../accounts/credentials.ts';
+import { type KeyHolder, namedEnvironment, requestCredentials } from '../accounts/credentials.ts';
 import { trustUrl } from '../accounts/stored-tokens.ts';
 import { DEFAULT_URLS, usualUrls } from '../background/daemon-files.ts';
 import type { Command } from '../command.ts';
@@ -31,7 +31,14 @@ export const bridge: Command = {
       usualUrls(terminal)[0] ??
       DEFAULT_URLS[0];
     if (input.has('trust')) trustUrl(credentialsPath(env), url);
-    return runBridge(input.positionals[0], url, { ...terminal, env, keySource });
+    return runBridge(input.positionals[0], url, {
+      env,
+      keySource,
+      complain: terminal.complain,
+      get folder() {
+        return terminal.folder; // not before it is needed: it may have been removed
+      },
+    });
   },
 };
 
@@ -39,7 +46,11 @@ export const bridge: Command = {
 const WRITTEN_MS = 1_000;
 
 /** Resolves with 0 when the input ends or a signal comes. Only messages go to standard output. */
-async function runBridge(template: string | undefined, url: string, terminal: Terminal): Promise<number> {
+async function runBridge(
+  template: string | undefined,
+  url: string,
+  terminal: KeyHolder & Pick<Terminal, 'complain'>,
+): Promise<number> {
   const [{ LineDecoder }, { Bridge }, { GatewayLink }] = await Promise.all([
     import('../../transports/stdio/line-decoder.ts'),
     import('../bridge/bridge.ts'),
