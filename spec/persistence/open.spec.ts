@@ -1,8 +1,10 @@
 // From a URL to a store, and every way in which that fails. Reachable servers: spec/system/databases.
 
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, copyFile, mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises';
+import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
@@ -11,6 +13,7 @@ import { freePort } from '../../src/cli/demo/demo-servers.ts';
 import { migrationStatus, openStore } from '../../src/persistence/open.ts';
 import { addingCommand } from '../../src/persistence/open-failures.ts';
 import { definition } from '../helpers/backends/profiles.ts';
+import { until } from '../helpers/eventually.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
@@ -263,5 +266,34 @@ async function inChild(text: string): Promise<{ readonly stdout: string }> {
     cwd: fileURLToPath(new URL('../..', import.meta.url)),
   });
 }
+
+test('an aborted opening waits no longer for a silent server, and leaves no connection to it', async () => {
+  for (const scheme of ['postgresql', 'mysql', 'mssql', 'oracle']) {
+    const open = new Set<Socket>();
+    const reached = Promise.withResolvers<void>();
+    const server = createServer((socket) => {
+      open.add(socket);
+      socket.on('error', () => {}).on('close', () => open.delete(socket));
+      socket.resume();
+      reached.resolve();
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = Object(server.address());
+    const stop = new AbortController();
+    const opening = openStore(`${scheme}://ada:secret@127.0.0.1:${port}/gateway`, {
+      ...apply(),
+      signal: stop.signal,
+    });
+    await reached.promise;
+    const reason = new Error('the start was cancelled');
+    const startedAtMs = performance.now();
+    stop.abort(reason);
+    assert.is(await opening.catch((thrown: unknown) => thrown), reason, scheme);
+    assert.ok(performance.now() - startedAtMs < 1_000, scheme);
+    await until(() => open.size === 0, `the connection of ${scheme} is closed`);
+    server.close();
+  }
+});
 
 test.run();

@@ -15,7 +15,7 @@ import { createDatabase, explain } from './open-failures.ts';
 import type { Orm } from './orm/orm.ts';
 import type { MigrationStatus, Store } from './store.ts';
 import { StoreOpenError } from './store-errors.ts';
-import { withTimeout } from './with-timeout.ts';
+import { unlessAborted, withTimeout } from './with-timeout.ts';
 
 export { DamagedFileError, StoreOpenError } from './store-errors.ts';
 
@@ -30,6 +30,8 @@ export interface OpenStoreOptions {
   readonly advice?: string | undefined;
   /** The longest time of one operation, in ms. Default: 5 000. DATABASE_UNAVAILABLE after it. */
   readonly statementTimeoutMs?: number | undefined;
+  /** Ends the wait for the first answer, with its reason. Migrations that have begun are not ended. */
+  readonly signal?: AbortSignal | undefined;
   /** Called with a line for the operator when the database was created, because its name may be a typing error. */
   readonly onNotice?: ((line: string) => void) | undefined;
   /** Called with a line for the operator when the file is probably an incomplete copy. */
@@ -78,13 +80,14 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   const isBare = await isBareFile(parsed.description.file);
   const { onNotice, onWarning, advice } = options;
   const creation: Creation = { mayCreate, isBare, onNotice, onWarning, advice };
-  const orm = await connected(parsed, timeoutMs, creation);
+  const orm = await connected(parsed, timeoutMs, creation, options.signal);
   try {
     await nextTurn();
-    await upToDate(parsed, orm, creation);
+    await upToDate(parsed, orm, creation, options.signal);
     await nextTurn();
   } catch (thrown) {
     orm.destroy();
+    options.signal?.throwIfAborted();
     throw explain(parsed, thrown);
   }
   const reconnect = isInMemory(parsed)
@@ -136,11 +139,18 @@ async function isBareFile(file: string | undefined): Promise<boolean> {
   return stats !== undefined && stats.size > 0 && journal === undefined;
 }
 
-async function connected(parsed: ParsedDatabaseUrl, timeoutMs: number, creation: Creation): Promise<Orm> {
+async function connected(
+  parsed: ParsedDatabaseUrl,
+  timeoutMs: number,
+  creation: Creation,
+  signal?: AbortSignal,
+): Promise<Orm> {
   await fileIsUsable(parsed, creation);
+  signal?.throwIfAborted();
   try {
-    return await connect(parsed, timeoutMs);
+    return await unlessAborted(connect(parsed, timeoutMs, { signal }), signal);
   } catch (thrown) {
+    signal?.throwIfAborted();
     throw explain(parsed, thrown);
   }
 }
@@ -219,13 +229,18 @@ export async function fileExposureOf(file: string): Promise<string | undefined> 
   return `other users can read the database: run "chmod 600 ${paths.join(' ')}"`;
 }
 
-async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation): Promise<void> {
+async function upToDate(
+  parsed: ParsedDatabaseUrl,
+  orm: Orm,
+  creation: Creation,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   const { mayCreate, isBare, onNotice, onWarning } = creation;
   const { readMigrationStatus } = await import('./orm/migrate.ts');
   const { database, description } = parsed;
   // The last process that closes a SQLite file locks it for a checkpoint.
   const status = await retryConflicts(database, CONNECT_MS, () =>
-    withTimeout(readMigrationStatus(database, orm), ANSWER_MS),
+    unlessAborted(withTimeout(readMigrationStatus(database, orm), ANSWER_MS), signal),
   ).catch(async (thrown: unknown) => {
     if (!mayCreate || failureOf(database, thrown) !== 'no-database') throw thrown;
     const connectTo = (address: DatabaseAddress) => connect(parsed, CONNECT_MS, { address });

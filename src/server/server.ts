@@ -207,6 +207,7 @@ async function openDatabase({ config, options, log, worker, closeLater }: Start,
     // A worker that joins the others uses their database: one that is gone by now must not be an empty one.
     migrations: worker?.gateway === undefined ? 'apply' : 'require',
     ...(worker !== undefined && { advice: 'put it back, or start the gateway again' }),
+    signal: options.signal,
     onNotice: (line) => log.info(line),
     onWarning: (line) => log.warn(line),
     onRefusal: (reason, isOutOfSpace) =>

@@ -42,7 +42,10 @@ export interface Storage {
 }
 
 interface StorageOptions
-  extends Pick<OpenStoreOptions, 'migrations' | 'advice' | 'onNotice' | 'onWarning' | 'onRefusal'> {
+  extends Pick<
+    OpenStoreOptions,
+    'migrations' | 'advice' | 'signal' | 'onNotice' | 'onWarning' | 'onRefusal'
+  > {
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
