@@ -72,6 +72,25 @@ test('many of one fault are counted, and a list without an end is named', async 
   assert.equal(await atTools([{ name: 'a', inputSchema: schema }], 'again'), ['cursor-repeats']);
 });
 
+test('an instance that is deregistered meanwhile is left out, and the others are examined', async () => {
+  await using gateway = await createGateway();
+  let whenAsked = () => {};
+  const handlerOf = (id: string) => ({
+    id,
+    handler: ({ method }: { method: string }) => {
+      if (method === 'prompts/list' && id === 'one') whenAsked();
+      return { tools: [], prompts: [] };
+    },
+  });
+  for (const id of ['one', 'two']) await gateway.register('t', handlerOf(id), { waitMs: 5_000 });
+  whenAsked = () => void gateway.deregister('t', 'one');
+  const examined = await examineTemplate(gateway, 't', options);
+  assert.equal(
+    examined.map(({ instance }) => instance),
+    ['two'],
+  );
+});
+
 test('the items of a long list are examined in several turns', async () => {
   await using gateway = await createGateway();
   await gateway.register('t', { id: 'one', handler: () => ({ tools: [] }) }, { waitMs: 5_000 });

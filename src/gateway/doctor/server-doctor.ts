@@ -1,7 +1,7 @@
 // Examines the servers of a template as a client uses them: reads every list of an instance, asks an endpoint as
 // plain HTTP does, and names its findings by the table of faults. It changes nothing and calls no tool.
 
-import { messageOf } from '../../domain/errors/errors.ts';
+import { hasCode, messageOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../../domain/instances/instance.ts';
 import { TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
@@ -53,7 +53,11 @@ export async function examineTemplate(
   const examinations: Examination[] = [];
   for (const server of gateway.servers(template)) {
     options.signal?.throwIfAborted();
-    examinations.push(await examine(gateway, server, fetch, options));
+    try {
+      examinations.push(await examine(gateway, server, fetch, options));
+    } catch (thrown) {
+      if (!hasCode(thrown, 'SERVER_NOT_FOUND')) throw thrown; // it was deregistered meanwhile
+    }
   }
   return examinations;
 }
