@@ -264,6 +264,19 @@ export function messageOf(thrown: unknown): string {
   }
 }
 
+/** Why a file cannot be read, as a clause: in words for the usual reasons, else the code. */
+export function fileFault(thrown: unknown): string {
+  const code = codeOf(thrown) ?? 'unknown reason';
+  return Object.hasOwn(FILE_FAULTS, code) ? String(FILE_FAULTS[code]) : code;
+}
+
+const FILE_FAULTS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  ENOTDIR: 'a part of its path is not a folder',
+  EISDIR: 'it is a folder',
+  EACCES: 'this user may not read it',
+};
+
 /** The code of an error of the system or a library, such as ENOENT, if any. */
 export function codeOf(thrown: unknown): string | undefined {
   return thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string'
