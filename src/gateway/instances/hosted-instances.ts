@@ -135,9 +135,9 @@ export class HostedInstances implements InstanceHost {
     const count = (change: 1 | -1): void => {
       link.calls += change;
     };
-    // Requests of the gateway itself are not counted.
+    // Requests of the gateway itself are not counted. A call without a caller, of an embedding program, has a longest time.
     const exchange = (request: ExchangeRequest): Observable<ExchangeEvent> =>
-      request.callerId === undefined
+      request.callerId === undefined && request.longestMs === undefined
         ? conversation.exchange(request)
         : hostedAttempt({ group, ref, conversation, request, count, clock });
     return { conversation, exchange };

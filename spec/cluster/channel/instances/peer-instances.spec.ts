@@ -90,6 +90,17 @@ test('an exchange is one attempt at the instance, with the arguments as they wer
   await transport.close();
 });
 
+test('a call of an embedding program counts at the instance, and a request of the gateway itself does not', async () => {
+  const transport = await open();
+  const request = { method: 'tools/call', params: { name: 'held', arguments: {} } };
+  const own = transport.exchange(request).subscribe();
+  const call = transport.exchange({ ...request, longestMs: 60_000 }).subscribe();
+  await becomes(() => held.waiting, 2);
+  assert.is(gateway.instance('demo', 'one').snapshot.inFlight, 1);
+  for (const each of [own, call]) each.unsubscribe();
+  await transport.close();
+});
+
 test('a call that its caller leaves ends at the instance', async () => {
   const transport = await open();
   const request = { method: 'tools/call', params: { name: 'held', arguments: {} }, callerId: 'ada' };
