@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { cutText, decodeHeader, encodeHeader } from '../../src/domain/text.ts';
+import { cutText, decodeHeader, encodeHeader, lastWords } from '../../src/domain/text.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('text');
@@ -15,6 +15,23 @@ test('is cut to a well-formed prefix at any length', () => {
       assert.ok(cut.length <= units && cut.length >= Math.min(text.length, units) - 1);
     }),
   );
+});
+
+test('the last words of npm about a package that does not exist name it', () => {
+  const npm = (kind: string) => [
+    `npm ${kind} code E404`,
+    `npm ${kind} 404 Not Found - GET https://registry.example/serverr - Not found`,
+    `npm ${kind} 404`,
+    `npm ${kind} 404  The requested resource 'serverr@*' could not be found or you do not have permission to access it.`,
+    `npm ${kind} 404`,
+    `npm ${kind} 404 Note that you can also install from a`,
+    `npm ${kind} 404 tarball, folder, http url, or git url.`,
+    `npm ${kind} A complete log of this run can be found in: /home/ada/.npm/_logs/debug-0.log`,
+  ];
+  for (const kind of ['error', 'ERR!']) {
+    const lines = npm(kind);
+    assert.equal(lastWords(lines, 3), [lines[0], lines[1], lines[3]]);
+  }
 });
 
 test('is encoded in a header and decoded to the same text', () => {

@@ -129,8 +129,9 @@ export function timestampOf(text: string): number {
   return atMs < Date.UTC(10_000, 0) ? atMs : Number.NaN;
 }
 
-/** Lines that Node writes after an error: the stack and its version. */
-const STACK = /^\s+at .|^\s*[{}^]\s*$|^Node\.js v\d/;
+/** Lines that Node and npm write after an error: the stack and the version of Node, and advice of npm that names no fault. */
+const STACK =
+  /^\s+at .|^\s*[{}^]\s*$|^Node\.js v\d|^npm (?:error|ERR!) (?:404 *$|404 Note |404 tarball|A complete log)|^npm notice/;
 
 /** The last `most` lines that are not part of a stack; if there are no others, the last lines of the stack. */
 export function lastWords(lines: readonly string[], most: number): readonly string[] {
