@@ -130,7 +130,10 @@ test('suggests a command of the same group, with the fewest words', () => {
     ['template lst', 'template list'],
     ['gateway add', undefined],
     ['gateway validate', 'template validate'],
-    ['user register', 'instance register'],
+    ['user register', 'user create'],
+    ['instance remove', 'instance deregister'],
+    ['api-key delete', 'api-key revoke'],
+    ['template ls', 'template list'],
     ['instances list', 'instance'],
   ] as const)
     assert.is(suggested(line), suggestion, line);

@@ -146,6 +146,14 @@ function unknownWord(word: string, group: string | undefined, commands: readonly
   return new UsageError(`unknown command "stagedoor ${where}${word}"; ${advice}`);
 }
 
+/** Verbs that other programs have for what a command does. */
+const SYNONYMS: readonly (readonly string[])[] = [
+  ['list', 'ls'],
+  ['show', 'get', 'describe', 'info', 'inspect'],
+  ['create', 'register', 'add', 'set', 'new', 'put'],
+  ['delete', 'deregister', 'revoke', 'remove', 'rm', 'unregister'],
+];
+
 /** In the group, of commands with the same last word the first. */
 function nearestCommand(
   word: string,
@@ -161,7 +169,9 @@ function nearestCommand(
   }
   // `stagedoor start` means `stagedoor gateway start`, and so does `db start`: no other group has it.
   const ofAnyGroup = names.filter((name) => name.endsWith(` ${word}`));
-  const found = byLastWord.get(word) ?? (ofAnyGroup.length === 1 ? ofAnyGroup[0] : undefined);
+  const synonyms = (group !== undefined && SYNONYMS.find((row) => row.includes(word))) || [];
+  const verb = [word, ...synonyms].find((each) => byLastWord.has(each)) ?? word;
+  const found = byLastWord.get(verb) ?? (ofAnyGroup.length === 1 ? ofAnyGroup[0] : undefined);
   if (found !== undefined) return found;
   const groups = names.filter((name) => name.includes(' ')).map((name) => name.replace(/ .*$/, ''));
   if (group === undefined) for (const each of groups) byLastWord.set(each, each);
