@@ -74,7 +74,7 @@ test('writes the key into the snippet when it is given', async () => {
 });
 
 test('a key that is refused is named by the place it comes from', async () => {
-  const wrong = 'sd_0123456789abcdef_wrong';
+  const wrong = `sd_0123456789abcdef_${'w'.repeat(43)}`;
   const env = { XDG_CONFIG_HOME: folder(), STAGEDOOR_API_KEY: '', LAB_KEY: wrong };
   mkdirSync(folder('stagedoor'), { recursive: true });
   const lab = { url: gateway.url, key_variable: 'LAB_KEY' };

@@ -56,7 +56,7 @@ test('fails with one line that names the cause', async () => {
     [deep, /^the answer of http:\S+ \(status 200\) has more than 1000 levels$/],
     [page, /is not a gateway: its answer \(status 200\) is not JSON$/],
     [redirect, /cannot be reached: unexpected redirect$/],
-    [page.replace('http:', 'https:'), /cannot be reached: ERR_SSL_\w+$/],
+    [page.replace('http:', 'https:'), / does not speak HTTPS; name it as http:\S+$/],
     [closed, /^nothing listens at http:\S+; start a gateway with "npx stagedoor gateway start"/],
     [silent, /did not answer within 0.2 s$/],
     ['http://127.0.0.1:9', /cannot be reached: bad port$/],

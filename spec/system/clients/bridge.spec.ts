@@ -168,7 +168,7 @@ for (const [what, template, apiKey, reason] of [
     'an invalid API key',
     'near',
     'sd_no_no',
-    /did not prove that it knows the API key (\w+ )?in STAGEDOOR_API_KEY, .* not valid there/,
+    /the API key in STAGEDOOR_API_KEY was not sent to \S+: it does not have the form of a key, /,
   ],
   [
     'no API key',

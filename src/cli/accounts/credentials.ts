@@ -3,11 +3,11 @@
 import { statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { readRegularFile } from '../../config/read-file.ts';
-import { codeOf } from '../../domain/errors/errors.ts';
+import { codeOf, fileFault } from '../../domain/errors/errors.ts';
 import { didYouMean } from '../../domain/nearest.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { commandAt } from '../background/daemon-files.ts';
-import { UsageError } from '../failures.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
 import { fields } from '../remote/answers.ts';
 import type { Terminal } from '../terminal.ts';
 import { provableKey, requireProof } from './proof.ts';
@@ -39,15 +39,20 @@ export function requestCredentials(url: string, terminal: KeyHolder): RequestCre
   if (key) {
     if (/[^\x20-\x7e]/.test(key))
       throw new UsageError(`${source} contains characters that are not allowed in a header`);
-    const id = /^sd_([^_]+)_/.exec(key)?.[1];
-    const name = `the API key ${id === undefined ? '' : `${id} `}in ${source}`;
+    const provable = provableKey(key);
+    const name = `the API key ${provable === undefined ? '' : `${provable.keyId} `}in ${source}`;
     const remedy = source === 'STAGEDOOR_API_KEY' ? 'unset or replace it' : 'replace it';
     return {
       name,
       headers: { 'X-API-Key': key },
       ...(needsProof && {
-        prove: (timeoutMs?: number) =>
-          requireProof(url, { provable: provableKey(key), name, remedy }, timeoutMs),
+        prove: async (timeoutMs?: number) => {
+          if (provable === undefined)
+            throw new CommandFailure(
+              `${name} was not sent to ${url}: it does not have the form of a key, sd_<id>_<secret>; ${remedy}, or repeat with --trust`,
+            );
+          await requireProof(url, { provable, name, remedy }, timeoutMs);
+        },
       }),
       refused: (detail) => `${url} rejects ${name}: ${detail}`,
     };
@@ -128,8 +133,7 @@ function read(path: string): Readonly<Record<string, unknown>> {
   try {
     return fields(JSON.parse(readRegularFile(path).toString('utf8')));
   } catch (error) {
-    const code = codeOf(error) ?? 'it is not JSON';
-    const reason = code === 'ENOENT' || code === 'ENOTDIR' ? 'there is no such file' : code;
+    const reason = codeOf(error) === undefined ? 'it is not JSON' : fileFault(error);
     throw new UsageError(`--env takes KEY=VALUE, or a name in ${path}: ${reason}`, { cause: error });
   }
 }

@@ -14,6 +14,8 @@ export function unreachable(url: string, timeoutMs: number, error: unknown, meth
   let reason = `${url} cannot be reached: ${code ?? messageOf(cause)}`;
   if (error instanceof Error && error.name === 'TimeoutError') {
     reason = `${url} did not answer within ${timeoutMs / 1000} s${outcomeText(method)}`;
+  } else if (code === 'ERR_SSL_WRONG_VERSION_NUMBER') {
+    reason = `${url} does not speak HTTPS; name it as ${url.replace(/^https:/, 'http:')}`;
   } else if (code === 'ECONNREFUSED') {
     reason = `nothing listens at ${url}; start a gateway with "${ownCommand('gateway start')}"`;
   } else if (code !== undefined && BROKEN.includes(code)) {
