@@ -141,6 +141,8 @@ test('refuse an ambiguous name, and prefer an id to a name', async () => {
   await gateway.run(`api-key revoke ${idOf(one)}`);
   assert.is(await codeOf(authenticate(one)), 'INVALID_CREDENTIALS');
   for (const key of [two, misleading]) assert.ok(await authenticate(key));
+  const near = /API key "tiwn" not found; did you mean "twin"\?$/;
+  assert.match(await complaint(gateway.run('api-key revoke tiwn')), near);
   const unknown = /^stagedoor: API key "nothing" not found$/m;
   assert.match(await complaint(gateway.run('api-key revoke nothing')), unknown);
 });

@@ -141,6 +141,11 @@ test('refuse an invalid role before they ask for a password, and show why the ga
   }
 });
 
+test('a name that no user may have is refused in words, before the password is asked for', async () => {
+  const refused = await complaint(gateway.run('user create', 'Jörg Ä', '--password', '-'), 2);
+  assert.match(refused, /^stagedoor: a user name has 1 to 64 letters from A to Z, /);
+});
+
 test('set the password of a user', async () => {
   const answers = ['battery staple', 'battery staple'];
   const { code, out } = await gateway.runAt({ answers }, 'user set-password Admin');
@@ -153,6 +158,10 @@ test('set the password of a user', async () => {
 });
 
 test('delete a user by its name in any letter case, but not the last admin', async () => {
+  assert.match(
+    await complaint(gateway.run('user delete adda')),
+    /user "adda" not found; did you mean "ada"\?$/,
+  );
   const first = await gateway.run('user delete ADA');
   assert.equal([first.code, first.out], [0, 'ada is deleted']);
   const { username, deleted } = JSON.parse((await gateway.run('user delete bo --json')).out);

@@ -123,6 +123,7 @@ test('reports invalid parts with their path and uses the rest', async () => {
     ],
     gateway: { port: 80 },
     zap: 1,
+    template: {},
   });
   assert.equal(contents, {
     templates: [
@@ -145,6 +146,7 @@ test('reports invalid parts with their path and uses the rest', async () => {
       'servers[1]: "My Server" is not a valid template name; "template_name" takes lower-case letters, digits and dashes, a letter first',
       `servers[2]: "${LONG}" is not a valid template name; "template_name" takes lower-case letters, digits and dashes, a letter first`,
       'zap: unknown field',
+      'template: unknown field; did you mean "templates"?',
       'gateway: not read here; settings of the gateway belong in gateway.yaml',
       'templates.demo.instances[2]: demo/a is already at templates.demo.instances[0]',
     ],
@@ -321,7 +323,7 @@ test('is read from a file, and named if it cannot be read', async () => {
   assert.is((await readRegistryFile(path)).entries[0]?.template, 'weather');
   const missing = folder('missing.json');
   assert.is(await failureOf(readRegistryFile(missing)), `registry file ${missing}: there is no such file`);
-  assert.match(await failureOf(readRegistryFile(folder())), /it cannot be read \(\w+\)$/);
+  assert.match(await failureOf(readRegistryFile(folder())), /: it cannot be read \(it is a folder\)$/);
   const long = folder('long.json');
   await writeFile(long, '');
   await truncate(long, MAX_REGISTRY_FILE_BYTES + 1);

@@ -18,7 +18,12 @@ export async function findUser(client: AccountClient, username: string): Promise
   const wanted = username.toLowerCase();
   const users = objectsOf(await client.request('/auth/users'));
   const user = users.find((each) => String(each.username).toLowerCase() === wanted);
-  if (user === undefined) throw new CommandFailure(`user "${username}" not found`);
+  if (user === undefined)
+    throw notFound(
+      'user',
+      username,
+      users.map((each) => String(each.username)),
+    );
   return user;
 }
 
@@ -27,10 +32,20 @@ export async function findApiKey(client: AccountClient, idOrName: string): Promi
   const keys = objectsOf(await client.request('/auth/api-keys'));
   const named = keys.filter(({ name }) => name === idOrName);
   const key = keys.find(({ id }) => id === idOrName) ?? named[0];
-  if (key === undefined) throw new CommandFailure(`API key "${idOrName}" not found`);
+  if (key === undefined)
+    throw notFound(
+      'API key',
+      idOrName,
+      keys.map(({ name }) => String(name)),
+    );
   if (key.id === idOrName || named.length === 1) return key;
   const ids = named.map(({ id }) => id).join(', ');
   throw new CommandFailure(`${named.length} API keys are called "${idOrName}"; name one by its id: ${ids}`);
+}
+
+function notFound(what: string, name: string, known: readonly string[]): CommandFailure {
+  const guess = didYouMean(name, known);
+  return new CommandFailure(`${what} "${name}" not found${guess === undefined ? '' : `; ${guess}`}`);
 }
 
 /** The columns of the lists of rights: those of views and tools only where an account has some. */

@@ -1,6 +1,7 @@
 // `stagedoor user list | create | set | set-password | delete`: users, at a running gateway or in its database; `user link |
 // unlink`: at a running gateway, which knows the providers.
 
+import { USERNAME_PATTERN } from '../../domain/accounts/account.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import {
   ACCOUNT_CLIENT_OPTIONS,
@@ -73,6 +74,10 @@ export const userCreate: Command = {
   ],
   run: async (input, terminal) => {
     const username = input.positional(0);
+    if (!new RegExp(USERNAME_PATTERN).test(username))
+      throw new UsageError(
+        'a user name has 1 to 64 letters from A to Z, digits and . _ @ -, and begins with a letter or a digit',
+      );
     const details = {
       username,
       // A user name may be an address already.

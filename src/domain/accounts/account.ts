@@ -25,6 +25,9 @@ export function isBuiltIn(role: Role): role is BuiltInRole {
   return ROLES.some((each) => each === role);
 }
 
+/** The form of the name of a user. */
+export const USERNAME_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$';
+
 /** The names of defined roles, with the built-in ones. */
 export const ROLE_PATTERN = '^[a-z][a-z0-9-]{0,30}$';
 

@@ -3,7 +3,7 @@
 
 import Type from 'typebox';
 import { MAX_TEMPLATE_LENGTH, TEMPLATE_PATTERN } from '../template-name.ts';
-import { ROLE_PATTERN, SCOPES } from './account.ts';
+import { ROLE_PATTERN, SCOPES, USERNAME_PATTERN } from './account.ts';
 import { RIGHTS_LIMITS, TOOL_ENTRY } from './rights.ts';
 
 export const TemplateId = Type.String({
@@ -13,7 +13,7 @@ export const TemplateId = Type.String({
 });
 
 /** Names are compared without regard to case: `Ada` and `ada` are one user. */
-export const Username = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$', examples: ['ada'] });
+export const Username = Type.String({ pattern: USERNAME_PATTERN, examples: ['ada'] });
 /** The characters that a text for people may not have, for patterns: control characters, and those that hide or reorder text. */
 const UNSEEN = '\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff';
 /** A host without a dot is fine: `admin@localhost`. */

@@ -8,6 +8,7 @@ import type { Variables } from '../../domain/instances/command.ts';
 import { type InstanceInput, instanceIdOf, type TemplateAuth } from '../../domain/instances/instance.ts';
 import { transportNamed } from '../../domain/instances/transport-kinds.ts';
 import { canonicalText, isJsonObject, type JsonObject } from '../../domain/json/json.ts';
+import { didYouMean } from '../../domain/nearest.ts';
 import {
   checkedInput,
   defineInstance,
@@ -16,6 +17,12 @@ import {
   withTemplateAuth,
 } from '../../domain/registration/registration.ts';
 import { withoutPlaceholders } from './entry-placeholders.ts';
+
+/** The problem of a field that is not known, with the name that was probably meant. */
+export function unknownField(path: string, name: string, known: readonly string[]): string {
+  const guess = didYouMean(name, known);
+  return `${path}: unknown field${guess === undefined ? '' : `; ${guess}`}`;
+}
 
 export interface RegistryEntry {
   readonly template: string;
@@ -202,7 +209,7 @@ function fieldsOf(written: ReadonlyMap<string, EntryValue>, problems: string[]):
     ...[OTHER_NAMES, SWITCHES, LEFT_OUT_TOOLS, LEFT_TOOLS].flat(),
   ];
   for (const [name, { path }] of written) {
-    if (!known.includes(name)) problems.push(`${path}: unknown field`);
+    if (!known.includes(name)) problems.push(unknownField(path, name, known));
   }
   return fields;
 }

@@ -4,7 +4,7 @@
 import { LoadBalancerSettings } from '../../balancing/policy-schemas.ts';
 import type { TemplateSettings } from '../../balancing/template-settings.ts';
 import { filePieces } from '../../config/read-file.ts';
-import { codeOf, GatewayError, messageOf, OperatorError } from '../../domain/errors/errors.ts';
+import { codeOf, fileFault, GatewayError, messageOf, OperatorError } from '../../domain/errors/errors.ts';
 import { compileShape, issueLines, pathTo } from '../../domain/errors/validation.ts';
 import type { Variables } from '../../domain/instances/command.ts';
 import type { TemplateAuth } from '../../domain/instances/instance.ts';
@@ -17,7 +17,7 @@ import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { ViewDefinition } from '../../domain/views/view.ts';
 import { viewIssues } from '../../domain/views/view-schema.ts';
 import type { StoredDefinition } from '../../persistence/store.ts';
-import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
+import { type EntrySource, type RegistryEntry, readEntry, unknownField } from './registry-entry.ts';
 import { type ParseOptions, parseYaml } from './yaml-document.ts';
 
 export interface RegistryContents {
@@ -78,8 +78,8 @@ export async function readRegistryFile(
     text = utf8Text(bytes);
   } catch (thrown) {
     if (thrown instanceof RegistryFileError) throw thrown;
-    const code = codeOf(thrown);
-    const reason = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
+    const fault = fileFault(thrown);
+    const reason = codeOf(thrown) === 'ENOENT' ? fault : `it cannot be read (${fault})`;
     throw new RegistryFileError(`registry file ${path}: ${reason}`, { cause: thrown });
   }
   // An editor empties the file before it writes, and a full disk leaves it so. It must not remove every instance.
@@ -127,7 +127,8 @@ export async function parseRegistryDocument(
     if (isJsonObject(value)) contents.definitions.push({ id, value });
     else refuse(contents, `${pathTo('definitions', id)}: must be an object`);
   for (const section of Object.keys(document)) {
-    if (!SECTIONS.includes(section)) contents.problems.push(`${pathTo('', section)}: unknown field`);
+    if (!SECTIONS.includes(section))
+      contents.problems.push(unknownField(pathTo('', section), section, SECTIONS));
   }
   if (isJsonObject(document.gateway) && Object.keys(document.gateway).length > 0) {
     contents.problems.push('gateway: not read here; settings of the gateway belong in gateway.yaml');
@@ -198,9 +199,8 @@ function* entriesOfTemplate(
   for (const item of itemsOf(template.instances, pathTo(path, 'instances'), contents))
     yield { ...item, template: name, ...definedFields({ auth }) };
   for (const field of Object.keys(template)) {
-    if (!['instances', 'load_balancer', 'auth', 'approve'].includes(field)) {
-      contents.problems.push(`${pathTo(path, field)}: unknown field`);
-    }
+    const known = ['instances', 'load_balancer', 'auth', 'approve'];
+    if (!known.includes(field)) contents.problems.push(unknownField(pathTo(path, field), field, known));
   }
 }
 
