@@ -103,7 +103,7 @@ test('ignores files, and folders without a definition', async () => {
 test('reports a folder that cannot be read', async () => {
   assert.equal(await readCatalogue(folder('missing')), {
     templates: [],
-    problems: ['the folder of templates cannot be read (ENOENT)'],
+    problems: ['the folder of templates cannot be read (there is no such file)'],
   });
 });
 

@@ -1,7 +1,7 @@
 // The sources of settings: flags, then the environment, then gateway.yaml, whose unknown keys are refused.
 
 import { dirname, resolve } from 'node:path';
-import { codeOf, messageOf } from '../domain/errors/errors.ts';
+import { codeOf, fileFault, messageOf } from '../domain/errors/errors.ts';
 import type { Variables } from '../domain/instances/command.ts';
 import { isJsonObject } from '../domain/json/json.ts';
 import { nearest, nearMiss } from '../domain/nearest.ts';
@@ -141,7 +141,7 @@ export class Sources {
       return text;
     } catch (thrown) {
       throw new ConfigError(
-        `${source}: the file ${JSON.stringify(path)} cannot be read (${codeOf(thrown) ?? 'unknown reason'})`,
+        `${source}: the file ${JSON.stringify(path)} cannot be read (${fileFault(thrown)})`,
         thrown,
       );
     }

@@ -6,7 +6,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { codeOf } from '../domain/errors/errors.ts';
+import { codeOf, fileFault } from '../domain/errors/errors.ts';
 import { PACKAGE_ROOT } from '../domain/package-root.ts';
 import { readTemplate, type TemplateDefinition, TemplateError } from './definition.ts';
 
@@ -33,7 +33,7 @@ export async function readCatalogue(folder: string = BUNDLED_TEMPLATES): Promise
   } catch (thrown) {
     return {
       templates: [],
-      problems: [`the folder of templates cannot be read (${codeOf(thrown) ?? thrown})`],
+      problems: [`the folder of templates cannot be read (${fileFault(thrown)})`],
     };
   }
   const inOrder = names.toSorted();
@@ -84,7 +84,7 @@ export async function readTemplateText(path: string): Promise<string> {
     }
   } catch (thrown) {
     if (thrown instanceof TemplateError) throw thrown;
-    throw new TemplateError([`cannot be read (${codeOf(thrown) ?? thrown})`], thrown);
+    throw new TemplateError([`cannot be read (${fileFault(thrown)})`], thrown);
   }
 }
 

@@ -75,7 +75,7 @@ test('fails with one line when the file cannot be read or written', async () => 
   mkdirSync(folder('taken'));
   writeFileSync(folder('file'), '');
   const read = () => findToken(folder('taken'), url);
-  await rejects(read, CommandFailure, /taken cannot be read \(EISDIR\)$/);
+  await rejects(read, CommandFailure, /taken cannot be read \(it is a folder\)$/);
   const keep = () => storeToken(folder('file', 'credentials.json'), url, token, nowMs);
   await rejects(keep, CommandFailure, /cannot be written \((ENOTDIR|EEXIST)\)$/);
 });

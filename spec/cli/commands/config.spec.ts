@@ -47,9 +47,9 @@ test('prefers an option to the environment', async () => {
 
 test('refuses a configuration file that is a folder, is missing or has no name', async () => {
   for (const [word, reason] of [
-    ['.', ': the file "." cannot be read (EISDIR)'],
+    ['.', ': the file "." cannot be read (it is a folder)'],
     ['none.yaml', ': there is no file "none.yaml"'],
-    ['', ': the file "" cannot be read (EISDIR)'],
+    ['', ': the file "" cannot be read (it is a folder)'],
   ] as const)
     assert.is(await complaint(runCommand(['config', '--config', word]), 2), `stagedoor: --config${reason}`);
 });

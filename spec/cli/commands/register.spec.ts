@@ -150,7 +150,10 @@ test('refuses invalid options, and options that a definition excludes', async ()
     ['--command a --env A=1 --env A=2', /--env A can be given only once/],
     ['--command a --env A', /--env must be KEY=VALUE, not "A"/],
     ['--endpoint http://a --header A', /--header must be NAME=VALUE, not "A"/],
-    ['--endpoint http://a --header A=@none.txt', /--header: "none\.txt" cannot be read \(ENOENT\)/],
+    [
+      '--endpoint http://a --header A=@none.txt',
+      /--header: "none\.txt" cannot be read \(there is no such file\)/,
+    ],
     ['--command a --weight 0', /--weight must be a whole number from 1 to 1000, not "0"/],
     ['--command a --wait x', /--wait must be a whole number/],
     ['--defined --command x', /--command cannot be combined with --defined or --config$/],

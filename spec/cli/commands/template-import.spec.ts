@@ -316,7 +316,7 @@ test('a file of another kind is refused in a line', async () => {
     assert.match(await complaint(run(file, '--yes')), reason);
   assert.match(
     await complaint(gateway.run('template import none.json --yes')),
-    /none\.json cannot be read \(ENOENT\)/,
+    /none\.json cannot be read \(there is no such file\)/,
   );
 });
 

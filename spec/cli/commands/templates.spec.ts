@@ -160,7 +160,7 @@ test('init and add refuse invalid and missing definitions without a question, an
   await put('broken', { id: 'broken', version: 1 });
   for (const [name, fault] of [
     ['broken', 'version: Input should be a valid string'],
-    ['missing', 'cannot be read (ENOENT)'],
+    ['missing', 'cannot be read (there is no such file)'],
   ] as const) {
     const refused = await complaint(run(`add ${name} --templates-dir templates`));
     assert.match(refused, `stagedoor: /${name}/template.json was not added\n`);
@@ -226,7 +226,7 @@ test('validate reports invalid JSON, deep nesting and unreadable files in one li
   assert.equal([code, complaints], [1, "FILE: not JSON: Unexpected token 's'"]);
   assert.is((await validate(`{"id": ${'['.repeat(50_000)}${']'.repeat(50_000)}}`)).code, 1);
   for (const [name, line] of [
-    ['missing', '/missing: cannot be read (ENOENT)'],
+    ['missing', '/missing: cannot be read (there is no such file)'],
     ['.', ': is not a file'],
   ] as const)
     assert.is(await complaint(run('validate', folder(name))), line);

@@ -354,7 +354,10 @@ test('follows a symbolic link, and refuses a loop of links, one without a target
   await write('cursor', '--write', '--yes');
   assert.match(read(real), 'weather');
   assert.equal(filesOf(home('.cursor')), ['mcp.json']);
-  for (const [target, code] of Object.entries({ 'mcp.json': 'ELOOP', 'gone.json': 'ENOENT' })) {
+  for (const [target, code] of [
+    ['mcp.json', 'ELOOP'],
+    ['gone.json', 'there is no such file'],
+  ] as const) {
     rmSync(home('.cursor/mcp.json'));
     symlinkSync(target, home('.cursor/mcp.json'));
     const refusal = await complaint(write('cursor', '--write', '--yes'));

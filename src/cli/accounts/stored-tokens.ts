@@ -2,7 +2,7 @@
 
 import type { TokenProof } from '../../auth/secrets/gateway-proofs.ts';
 import { readRegularFile } from '../../config/read-file.ts';
-import { codeOf } from '../../domain/errors/errors.ts';
+import { codeOf, fileFault } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { DAY_MS } from '../../domain/time/clock.ts';
 import { CommandFailure } from '../failures.ts';
@@ -109,7 +109,7 @@ function readCredentials(path: string): StoredCredentials {
   } catch (error) {
     const code = codeOf(error);
     if (code === 'ENOENT' || code === 'ENOTDIR') return { tokens: new Map(), trusted: new Set() };
-    throw new CommandFailure(`${path} cannot be read (${code ?? 'unknown reason'})`, { cause: error });
+    throw new CommandFailure(`${path} cannot be read (${fileFault(error)})`, { cause: error });
   }
 }
 

@@ -3,7 +3,7 @@
 
 import { resolve } from 'node:path';
 import { filePieces } from '../../config/read-file.ts';
-import { codeOf } from '../../domain/errors/errors.ts';
+import { fileFault } from '../../domain/errors/errors.ts';
 import { isMissing } from '../../domain/instances/start-failure.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
@@ -323,8 +323,7 @@ async function contentOf(option: string, folder: string, written: string): Promi
     return bytes.toString('utf8').replace(/[\r\n]+$/, '');
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    const reason = codeOf(error) ?? 'unknown reason';
-    throw new UsageError(`--${option}: "${file}" cannot be read (${reason})`, { cause: error });
+    throw new UsageError(`--${option}: "${file}" cannot be read (${fileFault(error)})`, { cause: error });
   }
 }
 

@@ -2,7 +2,7 @@
 // `gateway log-level`: the log level of a running gateway.
 
 import { type FileHandle, open } from 'node:fs/promises';
-import { codeOf, messageOf } from '../../domain/errors/errors.ts';
+import { fileFault } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { DAEMON_OPTIONS, daemonFiles, runningDaemon } from '../background/daemon-files.ts';
 import { AGE_MS, type Command, type CommandInput, PAST_TIME, timeOf } from '../command.ts';
@@ -114,9 +114,8 @@ async function opened(path: string): Promise<FileHandle> {
   try {
     return await open(path, 'r');
   } catch (error) {
-    const reason = codeOf(error) ?? messageOf(error);
     throw new CommandFailure(
-      `${path} cannot be read (${reason}): has a gateway run in the background here?`,
+      `${path} cannot be read (${fileFault(error)}): has a gateway run in the background here?`,
       { cause: error },
     );
   }

@@ -4,7 +4,7 @@
 import { basename, dirname, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { filePieces } from '../../config/read-file.ts';
-import { codeOf, messageOf } from '../../domain/errors/errors.ts';
+import { fileFault } from '../../domain/errors/errors.ts';
 import { isMissing } from '../../domain/instances/start-failure.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import type { ImportedFile, RefusedEntry } from '../../templates/imported-server.ts';
@@ -110,7 +110,7 @@ export async function fileText(path: string): Promise<string> {
     return await wholeText(filePieces(path), path);
   } catch (thrown) {
     if (thrown instanceof CommandFailure) throw thrown;
-    throw new CommandFailure(`${path} cannot be read (${codeOf(thrown) ?? messageOf(thrown)})`, {
+    throw new CommandFailure(`${path} cannot be read (${fileFault(thrown)})`, {
       cause: thrown,
     });
   }

@@ -10,7 +10,7 @@ import {
   type FileLocations,
   KEY_PLACEHOLDER,
 } from '../../connect/kind.ts';
-import { codeOf } from '../../domain/errors/errors.ts';
+import { codeOf, fileFault } from '../../domain/errors/errors.ts';
 import { homeFolder } from '../../templates/command-exposure.ts';
 import type { CommandInput } from '../command.ts';
 import { CommandFailure, UsageError, writeFailure } from '../failures.ts';
@@ -57,11 +57,12 @@ function readConfig(written: string): ConfigText {
     if (error instanceof TypeError && !('errno' in error)) {
       throw new CommandFailure(`${written} is not UTF-8: not edited`, { cause: error });
     }
-    const code = codeOf(error) ?? 'unknown reason';
     // A new file would replace a link that has no target.
-    if (code === 'ENOENT' && !lstatSync(written, { throwIfNoEntry: false }))
+    if (codeOf(error) === 'ENOENT' && !lstatSync(written, { throwIfNoEntry: false }))
       return { path: written, text: undefined, mode: 0o600 };
-    throw new CommandFailure(`${written} cannot be read (${code}); nothing was changed`, { cause: error });
+    throw new CommandFailure(`${written} cannot be read (${fileFault(error)}); nothing was changed`, {
+      cause: error,
+    });
   }
 }
 
