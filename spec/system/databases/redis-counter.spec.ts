@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { Redis } from 'ioredis';
 import * as assert from 'uvu/assert';
 import type { SharedCounter } from '../../../src/auth/limits/rate-limiter.ts';
@@ -105,6 +107,22 @@ test('warns at the start when Redis is not reachable, and does not fail', async 
   assert.is(await counter.add('key', 1, 10), undefined);
   close();
   assert.is(warnings.length, 1);
+});
+
+test('an answer that is no count counts as none', async () => {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.on('data', (data) => {
+      const commands = String(data).match(/^\*\d/gm) ?? [];
+      socket.write('+OK\r\n'.repeat(commands.length));
+    });
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { counter, warnings, close } = await opened(`redis://127.0.0.1:${Object(server.address()).port}`);
+  assert.is(await counter.add(randomUUID(), 1, 10), undefined);
+  assert.is(warnings.length, 1);
+  close();
+  server.close();
 });
 
 test('refuses an invalid URL without repeating it', async () => {

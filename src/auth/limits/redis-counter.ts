@@ -91,9 +91,15 @@ export async function openRedisCounter({ url, log, clock }: RedisCounterOptions)
         }
         answer = thrown;
       }
+      const { consumedPoints: counted, msBeforeNext: endsInMs } = answer;
+      // Another server, or a proxy, may answer anything.
+      if (!Number.isSafeInteger(counted) || !Number.isFinite(endsInMs)) {
+        onFailure(new TypeError('no count'));
+        return undefined;
+      }
       if (isAway) log.info('Redis answers again: rate limits are shared with the other gateways');
       isAway = false;
-      return { count: answer.consumedPoints, endsInMs: answer.msBeforeNext };
+      return { count: counted, endsInMs };
     },
     close: () => redis.disconnect(),
   };
