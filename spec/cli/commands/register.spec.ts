@@ -146,6 +146,10 @@ test('refuses invalid options, and options that a definition excludes', async ()
     await complaint(register('time --wait 5'), 2),
     / needs --endpoint or --command; --defined, or/,
   );
+  assert.match(
+    await complaint(gateway.run('instance register', 'Ünix files', '--command', 'cat'), 2),
+    /^stagedoor: the name of a template has lower-case letters from a to z, digits and dashes, /,
+  );
   const cases: [string, RegExp][] = [
     ['--command a --env A=1 --env A=2', /--env A can be given only once/],
     ['--command a --env A', /--env must be KEY=VALUE, not "A"/],
