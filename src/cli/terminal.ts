@@ -50,7 +50,16 @@ export async function isAgreed(
 
 /** The same terminal for `--quiet`: results and errors only. */
 export function quietTerminal(terminal: Terminal): Terminal {
-  return { ...terminal, note: () => {}, busy: withoutSpinner };
+  return terminalWith(terminal, { note: () => {}, busy: withoutSpinner });
+}
+
+/** The terminal with some of it changed. Its getters stay: to ask for a folder that was removed throws. */
+export function terminalWith(terminal: Terminal, changes: Partial<Terminal>): Terminal {
+  const members: Readonly<Record<string, PropertyDescriptor>> = {
+    ...Object.getOwnPropertyDescriptors(terminal),
+    ...Object.getOwnPropertyDescriptors(changes),
+  };
+  return Object.create(null, members);
 }
 
 const withoutSpinner: Busy = (_what, work) => work(() => {});

@@ -23,7 +23,7 @@ import { CommandFailure, UsageError } from '../failures.ts';
 import { indentedJson, printable } from '../output.ts';
 import { resultWriter } from '../private-file.ts';
 import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
-import type { Terminal } from '../terminal.ts';
+import { type Terminal, terminalWith } from '../terminal.ts';
 
 export const connect: Command = {
   name: 'connect',
@@ -85,7 +85,7 @@ export const connect: Command = {
     const write = resultWriter(terminal, output);
     const person = await personOf(input, terminal, planned);
     const integrations = input.has('verify')
-      ? await verifyAll(planned, { ...terminal, ...key }, person)
+      ? await verifyAll(planned, terminalWith(terminal, key), person)
       : planned;
     if (isWritten) return report(integrations, input, terminal);
     write(textOf(integrations, input, terminal, output !== undefined));
@@ -200,7 +200,7 @@ async function targetsFor(input: CommandInput, terminal: Terminal, notes: string
   const given = { env: { ...env, STAGEDOOR_API_KEY: value }, keySource: '--key' };
   const { env: envWithKey, keySource } = value === undefined ? named : given;
   const finder = env.STAGEDOOR_API_KEY ? named : { env: envWithKey, keySource };
-  const gateway = await requireGateway(input, { ...terminal, ...finder });
+  const gateway = await requireGateway(input, terminalWith(terminal, finder));
   const key = { variable, ...definedFields({ value }) };
   const isTrusted = input.has('trust');
   const note = (text: string) => void notes.push(text);

@@ -8,7 +8,7 @@ import { wrapLines } from '../help.ts';
 import { printable, printResult } from '../output.ts';
 import { findGateway, namedUrl, URL_OPTION } from '../remote/remote.ts';
 import { SETTING_OPTIONS } from '../setting-options.ts';
-import type { Terminal } from '../terminal.ts';
+import { type Terminal, terminalWith } from '../terminal.ts';
 
 /** Options for the gateway, and of `doctor` with a server. */
 const SERVER_OPTIONS: OptionTable = {
@@ -51,7 +51,7 @@ async function naming(input: CommandInput, terminal: Terminal): Promise<Terminal
   const url = input.text('url');
   if (input.has('trust')) await findGateway(url, terminal, true);
   if (url === undefined) return terminal;
-  return { ...terminal, env: { ...terminal.env, STAGEDOOR_URL: namedUrl(url, terminal.env) } };
+  return terminalWith(terminal, { env: { ...terminal.env, STAGEDOOR_URL: namedUrl(url, terminal.env) } });
 }
 
 async function examineServer(input: CommandInput, terminal: Terminal): Promise<number> {

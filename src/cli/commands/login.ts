@@ -16,7 +16,7 @@ import { duration, printResult } from '../output.ts';
 import { answerOfGateway, SEEK_MS, variantsOf } from '../remote/answering-url.ts';
 import { fields } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, namedUrl, Remote, requireGateway } from '../remote/remote.ts';
-import type { Terminal } from '../terminal.ts';
+import { type Terminal, terminalWith } from '../terminal.ts';
 
 export const gatewayLogin: Command = {
   name: 'gateway login',
@@ -65,7 +65,7 @@ export const gatewayLogin: Command = {
 };
 
 function withoutKey(terminal: Terminal): Terminal {
-  return { ...terminal, env: { ...terminal.env, STAGEDOOR_API_KEY: undefined } };
+  return terminalWith(terminal, { env: { ...terminal.env, STAGEDOOR_API_KEY: undefined } });
 }
 
 /** Warns where the address leads to a proxy or a mapped port: later commands send the token only after a proof. */
