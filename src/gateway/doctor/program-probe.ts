@@ -6,6 +6,7 @@ import type { JsonObject } from '../../domain/json/json.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
 import { type Program, type RunningProgram, startProcess } from '../../transports/stdio/child-process.ts';
+import { Reaper } from '../../transports/stdio/reaper.ts';
 import type { Finding } from './faults.ts';
 import {
   compareEras,
@@ -59,18 +60,21 @@ async function withProgram(
   talk: (wire: Wire) => Promise<string[] | undefined>,
 ): Promise<string[] | undefined> {
   const over = new AbortController();
+  const reaper = new Reaper(); // for Ctrl-C
   try {
     const running = await startProcess(
       program,
-      { terminateMs: PROBE_TERMINATE_MS, passEnv },
+      { terminateMs: PROBE_TERMINATE_MS, passEnv, reaper },
       { onOutput: (chunk) => wire.take(chunk), onError: () => {}, onPipeClosed: () => {} },
       over.signal,
     );
+    if (running.pid !== undefined) reaper.watch(running.pid);
     wire.run(running);
     try {
       return await talk(wire);
     } finally {
       await end(running);
+      if (running.pid !== undefined) reaper.forget(running.pid);
     }
   } catch {
     return undefined;
