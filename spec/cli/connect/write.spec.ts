@@ -230,6 +230,29 @@ last: 0x10
   );
 });
 
+test('keeps each comment of YAML once, and a tag only with its value', async () => {
+  const about = '   # odd\n\n  # about others\n  other: {a:  1}\n';
+  const path = put(
+    '.config/goose/config.yaml',
+    `extensions:\n  weather:\n    uri: !secret x\n    # last\n${about}`,
+  );
+  await write('goose', '--http', '--write', '--yes');
+  assert.match(read(path), `    uri: ${gateway.url}/mcp/weather\n`);
+  assert.ok(read(path).endsWith(`    # last\n${about}`), read(path));
+  for (const empty of [
+    'extensions: # mine\nz: 1\n',
+    'extensions:\n  # mine\nz: 1\n',
+    'extensions: {} # mine\nz: 1\n',
+  ]) {
+    put('.config/goose/config.yaml', empty);
+    await write('goose', '--http', '--write', '--yes');
+    assert.match(read(path), /^ {2}# mine$/m);
+  }
+  put('.continue/mcpServers/stagedoor.yaml', 'mcpServers: []\n');
+  await write('continue', '--http', '--write', '--yes');
+  assert.match(read(home('.continue/mcpServers/stagedoor.yaml')), /^mcpServers:\n {2}- name: weather\n/);
+});
+
 test('keeps members that a person added to an entry in YAML', async () => {
   const mine = 'cmd: old\n    type: stdio\n    envs: { MINE: "1" }\n    bundled: false # mine\n';
   const path = put('.config/goose/config.yaml', `extensions:\n  weather:\n    ${mine}`);

@@ -11,7 +11,7 @@ import {
   parseTree,
   printParseErrorCode,
 } from 'jsonc-parser';
-import { isMap, isSeq, parseDocument } from 'yaml';
+import { type Document, isCollection, isMap, isScalar, isSeq, parseDocument } from 'yaml';
 import { configText, tomlTable } from '../../connect/file-clients.ts';
 import type { ConfigFile, ConnectTarget } from '../../connect/kind.ts';
 import { messageOf } from '../../domain/errors/errors.ts';
@@ -193,14 +193,8 @@ function editedYaml(text: string, { file, template, target }: ConfigEdit): strin
   const found = items.findIndex((each) => isMap(each) && each.get('name') === template);
   const index = found === -1 ? items.length : found;
   const path = [...file.section, file.isList ? index : template];
-  if (target !== undefined) {
-    const entry = file.entry(target);
-    if (isMap(servers) && servers.items.length === 0) servers.flow = false;
-    if (servers === undefined) document.setIn(file.section, document.createNode(file.isList ? [] : {}));
-    if (isMap(document.getIn(path)))
-      for (const name of OWN_MEMBERS) if (!(name in entry)) document.deleteIn([...path, name]);
-    merge(path, entry);
-  } else if (document.hasIn(path)) document.deleteIn(path);
+  const change = (changed: Document) => changeDocument(changed, file, path, target);
+  change(document);
   const after = jsonNow();
   if (after === before) return text;
   const pathNow = target === undefined ? [...file.section, NOWHERE] : path;
@@ -210,7 +204,7 @@ function editedYaml(text: string, { file, template, target }: ConfigEdit): strin
   const [section = '', ...below] = file.section;
   const inLines =
     below.length === 0
-      ? withEntryLines(text, document, { section, path, isRemoved: target === undefined })
+      ? withEntryLines(text, document, { section, path, isRemoved: target === undefined, change })
       : undefined;
   return inLines ?? document.toString({ lineWidth: 0 });
 
@@ -222,12 +216,41 @@ function editedYaml(text: string, { file, template, target }: ConfigEdit): strin
       return undefined;
     }
   }
+}
+
+/** Puts the entry at its path, or removes it. */
+function changeDocument(
+  document: Document,
+  file: ConfigFile,
+  path: readonly (string | number)[],
+  target: ConnectTarget | undefined,
+): void {
+  if (target === undefined) {
+    if (document.hasIn(path)) document.deleteIn(path);
+    return;
+  }
+  const entry = file.entry(target);
+  const servers = document.getIn(file.section, true);
+  if (isCollection(servers)) servers.flow &&= servers.items.length > 0;
+  else {
+    const added = document.createNode(file.isList ? [] : {});
+    if (isScalar(servers)) added.commentBefore = servers.comment ?? null;
+    document.setIn(file.section, added);
+  }
+  if (isMap(document.getIn(path)))
+    for (const name of OWN_MEMBERS) if (!(name in entry)) document.deleteIn([...path, name]);
+  merge(path, entry);
 
   /** Sets members one by one, so that the others stay. */
   function merge(at: readonly (string | number)[], value: unknown): void {
     if (isJsonObject(value) && isMap(document.getIn(at)))
       for (const [name, each] of Object.entries(value)) merge([...at, name], each);
-    else document.setIn(at, typeof value === 'object' ? document.createNode(value) : value); // a plain one keeps its comment
+    else {
+      const present = document.getIn(at, true);
+      // A plain value keeps its comment.
+      const isPlain = typeof value !== 'object' && isScalar(present) && present.tag === undefined;
+      document.setIn(at, isPlain ? value : document.createNode(value));
+    }
   }
 }
 

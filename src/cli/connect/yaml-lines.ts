@@ -7,7 +7,7 @@ type Path = readonly (string | number)[];
 
 /**
  * The text with the entry at `path` of the edited document, or without it. `section`: the key at the top that has the entries.
- * Undefined where the entry has no lines of its own, such as in `{ a: 1, b: 2 }`.
+ * `change`: the edit of the document. Undefined where the entry has no lines of its own, such as in `{ a: 1, b: 2 }`.
  */
 export function withEntryLines(
   text: string,
@@ -16,7 +16,13 @@ export function withEntryLines(
     section,
     path,
     isRemoved,
-  }: { readonly section: string; readonly path: Path; readonly isRemoved: boolean },
+    change,
+  }: {
+    readonly section: string;
+    readonly path: Path;
+    readonly isRemoved: boolean;
+    readonly change: (document: Document) => void;
+  },
 ): string | undefined {
   const places = new LineCounter();
   const { contents } = parseDocument(text, { lineCounter: places });
@@ -32,21 +38,31 @@ export function withEntryLines(
     indent: Math.max(2, indent),
     indentSeq: !/^( *)[^\s#-][^\n]*:[ \t]*\n\1- /m.test(text),
   };
-  const written = isRemoved ? [] : linesAt(edited, path, indent, style);
-  const whole = linesAt(edited, [section], 0, style);
-  if (written === undefined || whole === undefined) return undefined;
-  if (own === undefined) lines.splice(text.trim() === '' ? 0 : lines.length, 0, ...whole);
-  else if (entries.length === 0 || (written.length === 0 && entries.length === 1)) {
-    const at = lineOf(own.key);
-    lines.splice(at, heightOf(lines, at, isSeq(servers)), ...whole);
+  /** The lines of what is at a path after the change. What is behind line `end` is left out: its comments would be among them. */
+  const changed = (end: number, at: Path, indented: number) => {
+    const document = parseDocument(lines.slice(0, end).join('\n'));
+    change(document);
+    return linesAt(document, at, indented, style);
+  };
+  let at = lines.length;
+  let height = 0;
+  let written: readonly string[] | undefined = isRemoved ? [] : undefined;
+  if (own === undefined) written = changed(at, [section], 0);
+  else if (entries.length === 0 || (isRemoved && entries.length === 1)) {
+    at = lineOf(own.key);
+    height = heightOf(lines, at, isSeq(servers));
+    written = changed(at + height, [section], 0);
   } else {
     const name = path.at(-1);
     const index = isSeq(servers) ? Number(name) : entries.findIndex((key) => nameOf(key) === name);
     const present = entries[index];
-    const at = lineOf(present ?? entries.at(-1));
-    const height = heightOf(lines, at);
-    lines.splice(present === undefined ? at + height : at, present === undefined ? 0 : height, ...written);
+    at = lineOf(present ?? entries.at(-1));
+    height = heightOf(lines, at);
+    written ??= changed(at + height, path, indent);
+    if (present === undefined) [at, height] = [at + height, 0];
   }
+  if (written === undefined) return undefined;
+  lines.splice(at, height, ...written);
   const result = `${lines.join('\n')}${/\n*$/.exec(text)?.[0] || '\n'}`;
   const again = parseDocument(result);
   const isSame = again.errors.length === 0 && JSON.stringify(again.toJS()) === JSON.stringify(edited.toJS());
@@ -66,15 +82,21 @@ function indentOf(line = ''): number {
   return line.search(/[^ ]|$/);
 }
 
-/** The number of lines of what begins in this line, without empty ones at its end. A list may be indented as its key is. */
+/**
+ * The number of lines of what begins in this line, without empty ones at its end, and without comments there that are not
+ * indented as its members are. A list may be indented as its key is.
+ */
 function heightOf(lines: readonly string[], at: number, isList = false): number {
   const indent = indentOf(lines[at]);
+  let inner = Number.POSITIVE_INFINITY;
   let height = 1;
   for (const [index, line] of lines.slice(at + 1).entries()) {
-    if (line.trim() === '') continue;
-    const isInside =
-      indentOf(line) > indent || (isList && indentOf(line) === indent && /^ *-(?: |$)/.test(line));
-    if (!isInside) break;
+    const own = indentOf(line);
+    const isOwnItem = isList && own === indent && /^ *-(?: |$)/.test(line);
+    const isComment = /^\s*#/.test(line);
+    if (line.trim() === '' || (isComment && own < Math.max(inner, indent + 1))) continue;
+    if (own <= indent && !isOwnItem) break;
+    inner = Math.min(inner, own);
     height = index + 2;
   }
   return height;
