@@ -42,9 +42,11 @@ interface SyncDeps extends Partial<DiscoveryOptions> {
 /** The providers of sources, by name. */
 const DISCOVERY_PROVIDERS: Readonly<Record<string, Provider>> = { docker, podman, kubernetes };
 const DEFAULT_NAMESPACE = 'mcp-servers';
-/** Waits before a lost source is followed again, in ms. One that could be followed for longer than the wait before begins again. */
+/** Waits before a lost source is followed again, in ms. */
 const FIRST_WAIT_MS = 500;
 const MAX_WAIT_MS = 15_000;
+/** A source that could be followed for longer than the wait before, or for this long, begins with the first wait again. */
+const FOLLOWED_MS = 5_000;
 /** Interval of the search for new engines, in ms. */
 const FIND_SOURCES_MS = 30_000;
 const NOTHING_FOUND = 'no container engine and no Kubernetes cluster is configured or found on this machine';
@@ -214,7 +216,8 @@ export class Sync {
         isLost = true;
       }
       // A balancer may cut each watch after some seconds: a change is seen late by the wait.
-      const wasFollowed = openedAtMs !== undefined && now() - openedAtMs >= waitMs;
+      const longEnoughMs = Math.min(waitMs, FOLLOWED_MS);
+      const wasFollowed = openedAtMs !== undefined && now() - openedAtMs >= longEnoughMs;
       waitMs = waitMs === 0 || wasFollowed ? FIRST_WAIT_MS : Math.min(waitMs * 2, MAX_WAIT_MS);
     } while (await this.#waited(waitMs));
     listings.unsubscribe();
