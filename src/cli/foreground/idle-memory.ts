@@ -20,13 +20,13 @@ export function releaseIdleMemory(): () => void {
   let isDue = true;
   let minIdleChecks = 1;
   let idleChecks = 0;
-  let liveBytes: number | undefined;
+  let liveBytes = Number.POSITIVE_INFINITY;
   let last = performance.eventLoopUtilization();
   const timer = setInterval(() => {
     const isIdle = performance.eventLoopUtilization(last).utilization < IDLE_SHARE;
     isDue ||= !isIdle;
     idleChecks = isIdle ? idleChecks + 1 : 0;
-    if (isDue && idleChecks >= minIdleChecks && (liveBytes ?? heapBytes()) < MAX_LIVE_BYTES) {
+    if (isDue && idleChecks >= minIdleChecks && Math.min(liveBytes, heapBytes()) < MAX_LIVE_BYTES) {
       collect();
       liveBytes = heapBytes();
       isDue = false;
