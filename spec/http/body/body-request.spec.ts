@@ -140,6 +140,18 @@ requests(
   },
 );
 
+requests('are discarded after the answer when nobody has read their bodies of small pieces', async () => {
+  const crumbs = `14\r\n${'x'.repeat(20)}\r\n`.repeat(20_000);
+  await serve(
+    async (_request, response) => {
+      for (let turns = 0; turns < 1_000; turns += 1) await nextTurn();
+      response.end('answered');
+    },
+    `${head('POST /', { 'Transfer-Encoding': 'chunked' })}${crumbs}0\r\n\r\n`,
+    jsonRequest('POST /', '{}'),
+  );
+});
+
 requests('give the rest to the stream when collecting stops', async () => {
   const read: unknown[] = [];
   const server = await startRawServer(

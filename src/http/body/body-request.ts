@@ -73,6 +73,7 @@ export class BodyRequest extends IncomingMessage {
   _dump(): void {
     if (this.#isDiscarded) return;
     this.#isDiscarded = true;
+    this.#pieces = 0;
     this.#bytes = 0;
     this.resume();
   }
@@ -91,13 +92,14 @@ export class BodyRequest extends IncomingMessage {
     return mayGoOn && this.#mayReadOn();
   }
 
-  /** False when enough pieces came in this turn: the next one reads on. */
+  /** False when enough pieces came in this turn: the next one reads on, but not for a stream, which does it when it is read. */
   #mayReadOn(): boolean {
     this.#piecesOfTurn += 1;
     if (this.#piecesOfTurn === MAX_PIECES_OF_TURN)
       setImmediate(() => {
         this.#piecesOfTurn = 0;
-        if (!this.destroyed) this._read(0);
+        const isTaken = this.#sink !== undefined || this.#isDiscarded;
+        if (isTaken && !this.destroyed) this._read(0);
       });
     return this.#piecesOfTurn < MAX_PIECES_OF_TURN;
   }
