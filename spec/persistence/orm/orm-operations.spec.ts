@@ -328,6 +328,27 @@ test('operations end together once their time is bounded, also a connection that
   assert.equal([await errorSummary(later), isAborted], [['DATABASE_UNAVAILABLE', 'no', 5], true]);
 });
 
+test('says that the database is unavailable to operations that would connect after their time', async () => {
+  const aborted = Promise.withResolvers<void>();
+  const session = new OrmOperations({
+    database: { ...sqlite, isFile: false },
+    orm: await connectOrm(sqlite, optionsOf()),
+    timeoutMs: 100,
+    reconnect: async (signal) => {
+      signal.throwIfAborted();
+      signal.addEventListener('abort', () => aborted.resolve());
+      throw new Error('it is away');
+    },
+  });
+  ends.push(session);
+  // Without an answer it gives up its connection.
+  await session.run(() => new Promise(() => {})).catch(() => undefined);
+  await session.run(async () => {}).catch(() => undefined);
+  session.finishWithin(0);
+  await aborted.promise;
+  assert.equal(await errorSummary(session.run(async () => {})), ['DATABASE_UNAVAILABLE', 'no', 5]);
+});
+
 test('leaves no connection when it is closed during a reconnect', async () => {
   const options = optionsOf();
   const late = await connectOrm(sqlite, options);

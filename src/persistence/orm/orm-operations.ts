@@ -233,7 +233,7 @@ export class OrmOperations {
     this.#endsAtMs = systemClock.now() + withinMs;
     systemClock.background.alarm(withinMs, () => {
       for (const timer of this.#timers) timer.abort(OVERDUE);
-      this.#closing.abort();
+      this.#closing.abort(databaseUnavailable(OVERDUE));
     });
   }
 
@@ -252,7 +252,7 @@ export class OrmOperations {
     await settlesWithin(closing, Math.min(this.#deps.timeoutMs, CLOSE_MS), systemClock);
     if (!isClean) this.#orm?.destroy();
     this.#orm = undefined;
-    this.#closing.abort();
+    this.#closing.abort(databaseUnavailable(new Error(CLOSED)));
   }
 
   /** Runs a change. `isQueued`: after other writers. `withoutSync`: it does not wait for the disk. */

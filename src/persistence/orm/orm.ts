@@ -64,6 +64,7 @@ export async function connectOrm(database: Database, connect: Omit<ConnectOption
   connect.signal?.addEventListener('abort', destroy, { once: true });
   try {
     await nextTurn();
+    connect.signal?.throwIfAborted(); // an earlier abort emits nothing any more
     await orm.connect();
     await nextTurn();
     const execute: Execute = (sql) => connection.execute(sql);
