@@ -34,6 +34,13 @@ export function settingConformance(test: Suite, open: () => Promise<Store>): voi
     assert.is(await settings.read('name'), undefined);
   });
 
+  declare('touches a setting without a change', async ({ settings }) => {
+    await settings.exchange('name', undefined, 'one');
+    await settings.touch('name');
+    await settings.touch('unknown');
+    assert.equal([await settings.read('name'), await settings.read('unknown')], ['one', undefined]);
+  });
+
   declare('one of many exchanges of the same value succeeds', async ({ settings }) => {
     for (const before of [undefined, 'first']) {
       const outcomes = await Promise.all(

@@ -255,6 +255,8 @@ export interface SettingStore {
   read(name: string): Promise<string | undefined>;
   /** Compare and swap: replaces `before` by `after`; `undefined` means no value. False when there is another value. */
   exchange(name: string, before: string | undefined, after: string | undefined): Promise<boolean>;
+  /** Writes a setting as it is: resolves if the store takes changes, and waits for no other change of this process. */
+  touch(name: string): Promise<void>;
 }
 
 /** A stored session of a client, and its holder: only this life may change the row. */

@@ -336,13 +336,13 @@ test('a program goes on while the database only answers questions, as after it w
   };
   const { nodes: lives, settings } = store;
   const { beat, end } = lives;
-  const { exchange } = settings;
+  const { touch } = settings;
   Object.assign(lives, { beat: refuse, end: refuse });
-  Object.assign(settings, { exchange: refuse });
+  Object.assign(settings, { touch: refuse });
   await pass(60_000);
   assert.equal(joined.programs, before);
   Object.assign(lives, { beat, end });
-  Object.assign(settings, { exchange });
+  Object.assign(settings, { touch });
   await pass(20_000);
   assert.equal([joined.programs, joined.notices], [before, []]);
   assert.equal(

@@ -351,7 +351,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
   );
 
   test.needs(service.url, service.skip)(
-    'stores and claims sessions while a change waits for a node that stands still',
+    'stores and claims sessions, and touches settings, while a change waits for a node that stands still',
     async () => {
       const store = await freshStore(service);
       const slow = { ...connectOptions(store.url), statementTimeoutMs: 60_000 }; // it is not ended meanwhile
@@ -370,6 +370,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
         [['life-bbb', 2, 'w']],
       );
       await store.sessions.delete('life-bbb', ['k']);
+      await store.settings.touch('name');
       assert.not.ok(hasEnded);
       thaw();
       assert.equal([await standing, await change], ['done', 'done']);

@@ -102,7 +102,7 @@ export class NodeTable {
       programs &&
       new LeaseRunner({ ...parts, node: own.node, store: programs.store, programs: programs.host });
     // It writes, but changes nothing: a server that is read-only answers questions, and no node can take a program.
-    const check = () => options.settings.exchange(KEY_SETTING, '', '');
+    const check = () => options.settings.touch(KEY_SETTING);
     this.#opinions = new DatabaseOpinions({ ...parts, check });
     programs?.host.onChanged(() => void this.#reads.again());
   }

@@ -118,6 +118,7 @@ function memorySettings(): SettingStore {
       else values.set(name, after);
       return true;
     },
+    touch: async () => {},
   };
 }
 

@@ -83,5 +83,8 @@ function ormSettings(operations: OrmOperations): SettingStore {
           throw thrown;
         }
       }),
+    touch: async (name) => {
+      await operations.writeAtOnce((em, { settings }) => em.nativeUpdate(settings, { name }, { name }));
+    },
   };
 }
