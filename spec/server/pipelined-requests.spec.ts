@@ -26,6 +26,25 @@ const afterSomeTurns: RequestListener = async ({ url }, response) => {
 
 const getOf = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
+async function someTurns(): Promise<void> {
+  for (let turns = 0; turns < 20; turns += 1) await turn();
+}
+
+/** Counts the requests that Node makes from now on, and those of them whose answers are not closed. */
+function requestsMade(): { readonly count: number; readonly open: number } {
+  const made = { count: 0, open: 0 };
+  const note = (message: unknown): void => {
+    made.count += 1;
+    made.open += 1;
+    (message as { readonly response: ServerResponse }).response.once('close', () => {
+      made.open -= 1;
+    });
+  };
+  subscribe('http.server.request.start', note);
+  later(() => unsubscribe('http.server.request.start', note));
+  return made;
+}
+
 test('answers the requests before one that is no HTTP, and then that one', async () => {
   const port = portOf(await open([0], { serve: afterSomeTurns, headerBytes: 4_096 }));
   const end = 'Connection: close\r\n\r\n';
@@ -78,48 +97,73 @@ test('sends nothing to a client that ends its connection within a request behind
   assert.equal(closed, ['/a', '/a']);
 });
 
-test('closes the answers of a connection that ends, also pipelined ones before their turn, once', async () => {
+test('a pipelined request begins after the answer before it, and not once its connection has ended', async () => {
   const events: string[] = [];
+  const answers: ServerResponse[] = [];
   const port = portOf(
     await open([0], {
       serve: ({ url }, response) => {
         events.push(`begin ${url}`);
+        answers.push(response);
         response.on('close', () => events.push(`close ${url}`));
-        if (url === '/b') response.end('answered');
       },
     }),
   );
+  const made = requestsMade();
   const socket = await openRaw(port);
-  socket.write(['/a', '/b', '/c'].map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''));
+  socket.resume().write(['/a', '/b', '/c'].map(getOf).join(''));
+  await becomes(() => made.count, 3);
+  await someTurns();
+  assert.equal(events, ['begin /a']);
+  answers[0]?.end('answered');
   await until(() => events.length >= 3);
+  assert.equal(events.toSorted(), ['begin /a', 'begin /b', 'close /a']);
   socket.destroy();
-  await until(() => events.length >= 6);
-  for (let turns = 0; turns < 20; turns += 1) await turn();
-  assert.equal(events.toSorted(), ['begin /a', 'begin /b', 'begin /c', 'close /a', 'close /b', 'close /c']);
+  await until(() => events.length >= 4);
+  await becomes(() => made.open, 0); // also what Node holds of /c
+  await someTurns();
+  assert.equal(events.toSorted(), ['begin /a', 'begin /b', 'close /a', 'close /b']);
 });
 
-/** Connections on which so many requests have begun, and wait, the most on each but the last one. */
-async function openWith(port: number, one: string, most: number, begun: () => number): Promise<Socket[]> {
+test('a caller waits for one request of each other connection, however many are pipelined there', async () => {
+  const order: string[] = [];
+  const serve: RequestListener = async ({ url }, response) => {
+    order.push(`${url}`);
+    await turn();
+    response.end();
+  };
+  const port = portOf(await open([0], { serve }));
+  const [fair, ...others] = await acceptedBy(port, 21);
+  assert.ok(fair);
+  order.length = 0;
+  for (const other of others) other.resume().write(getOf('/other').repeat(MAX_PIPELINED_REQUESTS));
+  await until(() => order.length > others.length);
+  const before = order.length;
+  fair.write(getOf('/fair'));
+  await answersOn(fair, 1);
+  // Those that wait, and those that begin before it is read.
+  assert.ok(order.indexOf('/fair') - before <= 3 * others.length, String(order.indexOf('/fair') - before));
+  assert.is(order.filter((path) => path === '/fair').length, 1);
+});
+
+/** Connections on which so many requests were made, and wait, the most on each but the last one. */
+async function openWith(port: number, one: string, most: number, made: () => number): Promise<Socket[]> {
   const sockets: Socket[] = [];
-  const before = begun();
+  const before = made();
   for (let sent = 0; sent < most; ) {
     const socket = await openRaw(port);
     sockets.push(socket);
     const count = Math.min(MAX_PIPELINED_REQUESTS, most - sent);
     socket.write(one.repeat(count));
     sent += count;
-    await becomes(begun, before + sent);
+    await becomes(made, before + sent);
   }
   return sockets;
 }
 
 test('closes a connection with too many pipelined requests, and their answers', async () => {
-  const unanswered = new Set<ServerResponse>();
-  const serve: RequestListener = (_, response) => {
-    unanswered.add(response);
-    response.once('close', () => unanswered.delete(response));
-  };
-  const port = portOf(await open([0], { serve, headerBytes: 64 * 1024 }));
+  const port = portOf(await open([0], { serve: () => {}, headerBytes: 64 * 1024 }));
+  const made = requestsMade();
   const request = (path: string, header: string) => `GET /${path} HTTP/1.1\r\nHost: x\r\n${header}\r\n`;
   const large = request('', `X-Large: ${'x'.repeat(60_000)}\r\n`);
   const fitting = Math.floor(MAX_PIPELINED_BYTES / (PIPELINED_REQUEST_BYTES + large.length));
@@ -128,46 +172,39 @@ test('closes a connection with too many pipelined requests, and their answers', 
     [large, fitting],
     [request('x'.repeat(60_000), ''), fitting],
   ] as const) {
-    const sockets = await openWith(port, one, most, () => unanswered.size);
+    const sockets = await openWith(port, one, most, () => made.open);
     const last = sockets.pop();
     assert.ok(last);
     // The first request of each connection does not wait. Unread requests reset the connection.
     last.on('error', () => {}).write(one.repeat(sockets.length + 3));
     await untilClosed(last);
-    await becomes(() => unanswered.size, sockets.length * MAX_PIPELINED_REQUESTS);
+    await becomes(() => made.open, sockets.length * MAX_PIPELINED_REQUESTS);
     for (const socket of sockets) socket.destroy();
-    await becomes(() => unanswered.size, 0);
+    await becomes(() => made.open, 0);
   }
 });
 
 test('makes nothing more of what was read from a connection that it has closed, with bodies or without', async () => {
-  let made = 0;
-  const count = (): void => {
-    made += 1;
-  };
-  subscribe('http.server.request.start', count);
-  later(() => unsubscribe('http.server.request.start', count));
   const port = portOf(await open([0], { serve: () => {} }));
   for (const head of [
     'GET / HTTP/1.1\r\nHost: x\r\n\r\n',
     'POST / HTTP/1.1\r\nContent-Length:1\r\nHost: x\r\n\r\nx',
   ]) {
-    made = 0;
+    const made = requestsMade();
     const socket = await openRaw(port);
     socket.on('error', () => {}).write(head.repeat(MAX_PIPELINED_REQUESTS + 300));
     await untilClosed(socket);
-    assert.ok(made > MAX_PIPELINED_REQUESTS && made < MAX_PIPELINED_REQUESTS + 5, String(made));
+    assert.ok(
+      made.count > MAX_PIPELINED_REQUESTS && made.count < MAX_PIPELINED_REQUESTS + 5,
+      String(made.count),
+    );
   }
   assert.match(await sendRaw(port, 'GET / HTTP/1.1\r\n\r\n'), '400'); // the parser of that connection, used again
 });
 
 test('bounds the small pipelined requests of all connections', async () => {
-  const unanswered = new Set<ServerResponse>();
-  const serve: RequestListener = (_, response) => {
-    unanswered.add(response);
-    response.once('close', () => unanswered.delete(response));
-  };
-  const port = portOf(await open([0], { serve }));
+  const port = portOf(await open([0], { serve: () => {} }));
+  const made = requestsMade();
   const most = MAX_PIPELINED_BYTES / PIPELINED_REQUEST_BYTES;
   const each = MAX_PIPELINED_REQUESTS;
   const sockets: Socket[] = [];
@@ -175,35 +212,46 @@ test('bounds the small pipelined requests of all connections', async () => {
     const socket = await openRaw(port);
     sockets.push(socket.on('error', () => {}));
     socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(each));
-    for (
-      let turns = 0;
-      turns < 1_000 && !socket.destroyed && unanswered.size < sockets.length * each;
-      turns += 1
-    )
+    for (let turns = 0; turns < 1_000 && !socket.destroyed && made.open < sockets.length * each; turns += 1)
       await turn();
   }
-  assert.ok(unanswered.size > most / 2 && unanswered.size <= most + sockets.length, String(unanswered.size));
+  assert.ok(made.open > most / 2 && made.open <= most + sockets.length, String(made.open));
   for (const socket of sockets) socket.destroy();
 });
 
 test('keeps connections open on which one request waits, however large the headers of others', async () => {
   const begun: IncomingMessage[] = [];
   const port = portOf(await open([0], { serve: (request) => begun.push(request), headerBytes: 64 * 1024 }));
+  const made = requestsMade();
   const large = `GET / HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(60_000)}\r\n\r\n`;
   const fitting = Math.floor(MAX_PIPELINED_BYTES / (PIPELINED_REQUEST_BYTES + large.length));
   const sockets: Socket[] = [];
-  for (const count of [fitting, 2, 2])
-    sockets.push(...(await openWith(port, large, count, () => begun.length)));
+  for (const count of [fitting, 2, 2]) sockets.push(...(await openWith(port, large, count, () => made.open)));
   assert.not(begun.some(({ socket }) => socket.destroyed));
   for (const socket of sockets) socket.destroy();
 });
 
-/** How many requests begin in each turn of the event loop that are read together, from as few connections as may send so many. */
-async function begunPerTurn(requests: number, idleConnections = 0, path = '/'): Promise<number[]> {
+/** Connections that the gateway has accepted: it accepts one in a turn. Closed at the end of the test. */
+async function acceptedBy(port: number, count: number): Promise<Socket[]> {
+  const sockets = await Promise.all(Array.from({ length: count }, () => openRaw(port)));
+  later(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  await Promise.all(
+    sockets.map((socket) => {
+      socket.write(getOf('/first'));
+      return answersOn(socket, 1);
+    }),
+  );
+  return sockets;
+}
+
+/** How many requests begin in each turn of the event loop, of so many connections whose requests are read together. */
+async function begunPerTurn(connections: number, idleConnections = 0): Promise<number[]> {
   const turns: number[] = [];
   let begun = 0;
-  const listeners = await open([0], {
-    serve: (_, response) => {
+  const serve: RequestListener = ({ url }, response) => {
+    if (url !== '/first') {
       if (begun === 0) {
         setImmediate(() => {
           turns.push(begun);
@@ -211,32 +259,27 @@ async function begunPerTurn(requests: number, idleConnections = 0, path = '/'): 
         });
       }
       begun += 1;
-      response.end();
-    },
-  });
-  const port = portOf(listeners);
-  for (let count = 0; count < idleConnections; count += 1) {
-    const idle = await openRaw(port);
-    later(() => idle.destroy());
-  }
-  const sockets: Socket[] = [];
-  for (let count = 0; count < requests; count += MAX_PIPELINED_REQUESTS) {
-    const socket = await openRaw(port);
-    later(() => socket.destroy());
-    sockets.push(socket);
-  }
-  const each = requests / sockets.length;
-  for (const socket of sockets) socket.write(getOf(path).repeat(each));
-  await Promise.all(sockets.map((socket) => answersOn(socket, each)));
+    }
+    response.end();
+  };
+  const port = portOf(await open([0], { serve }));
+  await acceptedBy(port, idleConnections);
+  const sockets = await acceptedBy(port, connections);
+  for (const socket of sockets) socket.write(getOf('/'));
+  await Promise.all(sockets.map((socket) => answersOn(socket, 1)));
   return turns;
 }
 
 async function answersOn(socket: Socket, count: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
   let answers = '';
-  for await (const chunk of socket) {
+  const read = (chunk: Buffer): void => {
     answers += chunk;
-    if (answers.split('200 OK').length > count) return;
-  }
+    if (answers.split('200 OK').length > count) resolve();
+  };
+  socket.on('data', read);
+  await promise;
+  socket.off('data', read);
 }
 
 test('begins up to 64 requests per turn of the event loop, also beside hundreds of idle connections', async () => {
@@ -251,26 +294,21 @@ test('begins at most 2 requests per turn while 256 wait', async () => {
   assert.is(Math.max(...whileManyWait), 2);
 });
 
-test('begins health checks before requests that wait', async () => {
-  const order: (string | undefined)[] = [];
-  const listeners = await open([0], {
-    serve: ({ url }, response) => {
-      order.push(url);
-      response.end();
-    },
-  });
-  const [socket, other] = [await openRaw(portOf(listeners)), await openRaw(portOf(listeners))];
-  const paths = Array.from({ length: 70 }, (_, index) => `/${index}`);
-  socket.write(paths.map(getOf).join(''));
-  other.write(getOf('/livez'));
-  await Promise.all([answersOn(socket, paths.length), answersOn(other, 1)]);
+test('begins health checks before requests that wait, of pipelined ones the first', async () => {
+  const order: string[] = [];
+  const serve: RequestListener = ({ url }, response) => {
+    order.push(`${url}`);
+    response.end();
+  };
+  const port = portOf(await open([0], { serve }));
+  const [other, ...sockets] = await acceptedBy(port, 201);
+  assert.ok(other);
+  order.length = 0;
+  for (const socket of sockets) socket.write(getOf('/later'));
+  other.write(getOf('/livez').repeat(2));
+  await Promise.all([...sockets.map((socket) => answersOn(socket, 1)), answersOn(other, 2)]);
   assert.ok(order.indexOf('/livez') <= 64, String(order.indexOf('/livez')));
-  for (const each of [socket, other]) each.destroy();
-});
-
-test('pipelined health checks begin in turns, as others do', async () => {
-  const fullest = Math.max(...(await begunPerTurn(100, 0, '/livez')));
-  assert.ok(fullest <= 65, `${fullest} in one turn`);
+  assert.ok(order.lastIndexOf('/livez') > 100, String(order.lastIndexOf('/livez')));
 });
 
 test.run();

@@ -263,12 +263,12 @@ class Listener {
     if (socket.destroyed) return ignoreRest(socket);
     this.#connections.begin(request, response);
     const isWaiting = response.socket === null;
-    if (isWaiting) this.#waiting.add(socket, response);
-    if (!isWaiting && HEALTH_CHECKS.has(request.url ?? '')) this.#begin(request, response);
-    else
-      this.#scheduler.run(
-        isWaiting ? untilClosed(this.#begin, request, response) : () => this.#begin(request, response),
-      );
+    const begin = () => this.#begin(request, response);
+    if (isWaiting) {
+      this.#waiting.add(socket, response);
+      response.once('socket', () => this.#scheduler.run(begin));
+    } else if (HEALTH_CHECKS.has(request.url ?? '')) begin();
+    else this.#scheduler.run(begin);
   };
 
   readonly #begin: RequestListener = (request, response) => {
@@ -285,20 +285,6 @@ class Listener {
  * is read, also where nothing catches it. Source: RFC 9112 section 3.2.
  */
 const TARGET = /^(?:\*|\/[^#\s]*|https?:\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?(?:[/?][^#\s]*)?)$/i;
-
-/**
- * The returned function holds nothing of the request once its connection has ended: a hundred thousand may wait
- * for their turn.
- */
-function untilClosed(begin: RequestListener, ...parts: Parameters<RequestListener>): () => void {
-  let held: typeof parts | undefined = parts;
-  parts[1].once('close', () => {
-    held = undefined;
-  });
-  return () => {
-    if (held !== undefined) begin(...held);
-  };
-}
 
 /**
  * True for a request with several `Host` headers: Node keeps the first, a proxy may keep the last. Source: RFC 9112
