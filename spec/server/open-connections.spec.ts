@@ -10,6 +10,7 @@ import { openListeners } from '../../src/server/listeners.ts';
 import { type ConnectionBounds, OpenConnections } from '../../src/server/open-connections.ts';
 import { openRaw, readUntil, untilClosed } from '../helpers/clients/raw-http.ts';
 import { until } from '../helpers/eventually.ts';
+import { collectGarbage } from '../helpers/garbage.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('connections');
@@ -24,10 +25,14 @@ const POST = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n';
 const HEADERS = 16 * 1024;
 
 /** A port that answers GET, except `/open`, and reads bodies as those of unknown callers, except at `/known`. */
-async function start(bounds: Partial<ConnectionBounds>, host = '127.0.0.1') {
+async function start(
+  bounds: Partial<ConnectionBounds>,
+  { host = '127.0.0.1', onRequest = (_request: object): unknown => undefined } = {},
+) {
   const connections = new OpenConnections(bounds);
   const open: ServerResponse[] = [];
   const serve: RequestListener = (request, response) => {
+    onRequest(request);
     if (request.method === 'POST' && request.url !== '/known') connections.receive(request);
     if (request.method === 'GET' && request.url !== '/open') response.end('hello');
     else open.push(response);
@@ -60,7 +65,7 @@ async function start(bounds: Partial<ConnectionBounds>, host = '127.0.0.1') {
 }
 
 test('a body in too many small pieces ends the unfinished requests of its address, and nothing else', async () => {
-  const { client } = await start({}, '::');
+  const { client } = await start({}, { host: '::' });
   const stream = await client(GET.replace('/', '/open'));
   const idle = await client(GET);
   const unfinished = await client(POST);
@@ -74,6 +79,17 @@ test('a body in too many small pieces ends the unfinished requests of its addres
     [stream, idle, elsewhere, fresh].map(({ closed }) => closed),
     [false, false, false, false],
   );
+});
+
+test('an idle connection keeps nothing of its last request', async () => {
+  const requests: WeakRef<object>[] = [];
+  const { client } = await start({}, { onRequest: (request) => requests.push(new WeakRef(request)) });
+  const sockets = await Promise.all(Array.from({ length: 20 }, () => client(GET)));
+  await until(() => {
+    collectGarbage();
+    return requests.filter((request) => request.deref() !== undefined).length <= 2;
+  });
+  assert.equal([requests.length, sockets.every(({ closed }) => !closed)], [20, true]);
 });
 
 test('over the limit of one address the oldest without a finished request is closed, then the oldest idle one', async () => {
@@ -126,7 +142,7 @@ test('one that began another request after its answer has not finished a request
 });
 
 test('IPv4 and IPv4-mapped addresses are one; a trusted proxy has no limit of its own', async () => {
-  const { client } = await start({ perAddress: 1 }, '::');
+  const { client } = await start({ perAddress: 1 }, { host: '::' });
   const first = await client('', '::ffff:127.0.0.1');
   await client(GET);
   await untilClosed(first);

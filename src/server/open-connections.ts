@@ -47,7 +47,7 @@ interface Connection {
   requests: number;
   /** A request in progress of an unknown caller. */
   unknown: IncomingMessage | undefined;
-  /** The request that began last. */
+  /** The request that began last, until its answer: an idle connection keeps nothing of it. */
   last: Pick<IncomingMessage, 'complete'> | undefined;
   /** True while its handshake of TLS is not over. */
   isHandshake: boolean;
@@ -102,13 +102,14 @@ export class OpenConnections {
       hasFinished: false,
       startBytes: 0,
       idleSinceMs: systemClock.now(),
-      onAnswered: ({ complete }) => {
+      onAnswered: (request) => {
         const { socket } = connection;
+        if (connection.last === request) connection.last = undefined;
         connection.requests -= 1;
         connection.unknown = undefined;
         connection.hasFinished = true;
         connection.idleSinceMs = systemClock.now();
-        if (complete) connection.startBytes = socket.bytesRead;
+        if (request.complete) connection.startBytes = socket.bytesRead;
         if (this.#all.delete(socket)) this.#all.set(socket, connection);
         if (others?.delete(connection)) others.add(connection);
       },
