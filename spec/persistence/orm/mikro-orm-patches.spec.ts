@@ -1,10 +1,12 @@
 // Changes of MikroORM's behaviour: sockets that are destroyed at once. Texts that Oracle or SQL
 // Server would read differently: spec/conformance.
 
-import { EventEmitter } from 'node:events';
+import { EventEmitter, once } from 'node:events';
+import { Socket } from 'node:net';
 import * as assert from 'uvu/assert';
 import { Sockets } from '../../../src/persistence/orm/mikro-orm-patches.ts';
 import { suite } from '../../helpers/suite.ts';
+import { withRawServer } from '../../transports/raw-server.ts';
 
 const test = suite('MikroORM patches');
 
@@ -34,6 +36,19 @@ test('do not destroy connections that closed by themselves', () => {
     sockets.destroy();
     assert.is(isDestroyed, false);
   }
+});
+
+test('leave no connection of a socket that a driver connects after their end', async () => {
+  await withRawServer(
+    () => {},
+    async ({ port }) => {
+      const sockets = new Sockets();
+      sockets.destroy();
+      const socket = sockets.opened(new Socket()).connect(port, '127.0.0.1');
+      await once(socket, 'connect');
+      assert.is(socket.destroyed, true);
+    },
+  );
 });
 
 test.run();

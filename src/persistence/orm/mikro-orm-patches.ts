@@ -61,6 +61,7 @@ export class Sockets {
 
   /** Tracks a socket before it is connected. */
   opened(socket: Socket): Socket {
+    if (this.#isDestroyed) socket.once('connect', () => socket.destroy()); // its driver would connect a destroyed one again
     this.add(socket);
     return socket;
   }
