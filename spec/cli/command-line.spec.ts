@@ -134,6 +134,7 @@ test('suggests a command of the same group, with the fewest words', () => {
     ['instance remove', 'instance deregister'],
     ['api-key delete', 'api-key revoke'],
     ['template ls', 'template list'],
+    ['session delete', 'session end'],
     ['instances list', 'instance'],
   ] as const)
     assert.is(suggested(line), suggestion, line);

@@ -151,7 +151,7 @@ const SYNONYMS: readonly (readonly string[])[] = [
   ['list', 'ls'],
   ['show', 'get', 'describe', 'info', 'inspect'],
   ['create', 'register', 'add', 'set', 'new', 'put'],
-  ['delete', 'deregister', 'revoke', 'remove', 'rm', 'unregister'],
+  ['delete', 'deregister', 'revoke', 'remove', 'end', 'rm', 'unregister', 'close', 'kill'],
 ];
 
 /** In the group, of commands with the same last word the first. */
