@@ -234,6 +234,35 @@ test('the size of a head and of trailers is bounded, also when they never end', 
   assert.type(read([OK, 'x: ', ...pieces]), 'string');
 });
 
+test('small chunks that are read together are one piece, up to 16 KiB, in their place among the others', () => {
+  const head = `${OK}Transfer-Encoding: chunked\r\n\r\n`;
+  const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+  const piecesOf = (...reads: string[]): string[] => {
+    const pieces: string[] = [];
+    const parser = new ResponseParser();
+    const onResponseData = (piece: Buffer) => void pieces.push(piece.toString('latin1'));
+    try {
+      for (const text of reads)
+        parser.push(Buffer.from(text, 'latin1'), { onResponseStart: () => {}, onResponseData });
+    } catch (thrown) {
+      pieces.push((thrown as Error).message);
+    }
+    return pieces;
+  };
+  const [large, end] = ['x'.repeat(2_000), '0\r\n\r\n'];
+  assert.equal(piecesOf(head + ['a', 'bc', 'd'].map(chunk).join('') + end), ['abcd']);
+  assert.equal(piecesOf(head + chunk('a'), chunk('b') + chunk('c') + end), ['a', 'bc']);
+  assert.equal(piecesOf(head + ['a', large, 'b', 'c'].map(chunk).join('') + end), ['a', large, 'bc']);
+  assert.equal(piecesOf(`${head}${chunk('a')}${chunk('b')}zz\r\n`), ['ab', 'the size of a chunk is invalid']);
+  const letters = Array.from({ length: 10_000 }, (_, index) => String.fromCharCode(97 + (index % 26)));
+  for (const size of [1, 3, 700]) {
+    const texts = letters.map((letter) => letter.repeat(size)).slice(0, 60_000 / size);
+    const pieces = piecesOf(head + texts.map(chunk).join('') + end);
+    assert.is(pieces.join(''), texts.join(''));
+    assert.ok(pieces.length <= 5 && pieces.every(({ length }) => length <= 16_384), String(pieces.length));
+  }
+});
+
 test('the head of an answer is not taken for that of the next one', () => {
   const parser = new ResponseParser();
   const statuses: unknown[] = [];

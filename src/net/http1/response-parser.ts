@@ -26,6 +26,10 @@ const MAX_ANSWER_HEADERS = 256;
 const MAX_INTERIM = 16;
 /** A line with the size of a chunk. */
 const MAX_SIZE_LINE = 1_024;
+/** Chunks under this size are joined: each piece takes some 200 bytes of memory, and work of its own. */
+const SMALL_CHUNK_BYTES = 1_024;
+/** The most bytes of joined chunks. */
+const MAX_JOINED_BYTES = 16_384;
 /** Heads up to this size are remembered. */
 const MAX_REMEMBERED_CHARACTERS = 1_024;
 
@@ -38,6 +42,9 @@ export class ResponseParser {
   #partial: Buffer | undefined;
   /** Bytes of the body, or of the chunk, that are still to come. */
   #left = 0;
+  /** A small chunk, or several in one piece, that its sink gets after the next ones of the same bytes. */
+  #joined: Buffer | undefined;
+  #joinedBytes = 0;
   #interim = 0;
   /** Bytes of chunk extensions and trailers. */
   #extraBytes = 0;
@@ -71,8 +78,19 @@ export class ResponseParser {
     this.#hasMore = true;
   }
 
-  /** Takes the next bytes, whose memory is the caller's. True when the answer is over. Throws InvalidResponse. */
+  /**
+   * Takes the next bytes, whose memory is the caller's. Its sink gets all of the body in them before this returns or throws. True
+   * when the answer is over. Throws InvalidResponse.
+   */
   push(bytes: Buffer, sink: ResponseSink): boolean {
+    try {
+      return this.#read(bytes, sink);
+    } finally {
+      if (this.#joined !== undefined) this.#giveJoined(this.#joined, sink);
+    }
+  }
+
+  #read(bytes: Buffer, sink: ResponseSink): boolean {
     let at = 0;
     while (at < bytes.length) {
       switch (this.#state) {
@@ -143,10 +161,42 @@ export class ResponseParser {
 
   #readBody(bytes: Buffer, at: number, sink: ResponseSink): number {
     const to = Math.min(bytes.length, at + this.#left);
+    const mayJoin = this.#state === 'chunk' && to - at < SMALL_CHUNK_BYTES;
     this.#left -= to - at;
     if (this.#left === 0) this.#state = this.#state === 'chunk' ? 'chunk end' : 'over';
-    sink.onResponseData(copyOf(bytes, at, to));
+    if (mayJoin) this.#join(bytes, at, to, sink);
+    else {
+      if (this.#joined !== undefined) this.#giveJoined(this.#joined, sink);
+      sink.onResponseData(copyOf(bytes, at, to));
+    }
     return to;
+  }
+
+  #join(bytes: Buffer, at: number, to: number, sink: ResponseSink): void {
+    const length = to - at;
+    let joined = this.#joined;
+    if (joined !== undefined && this.#joinedBytes + length > MAX_JOINED_BYTES) {
+      this.#giveJoined(joined, sink);
+      joined = undefined;
+    }
+    if (joined === undefined) this.#joined = copyOf(bytes, at, to);
+    else {
+      if (this.#joinedBytes + length > joined.length) {
+        const rest = this.#joinedBytes + bytes.length - at;
+        joined = Buffer.allocUnsafe(Math.min(rest, MAX_JOINED_BYTES));
+        this.#joined?.copy(joined, 0, 0, this.#joinedBytes);
+        this.#joined = joined;
+      }
+      bytes.copy(joined, this.#joinedBytes, at, to);
+    }
+    this.#joinedBytes += length;
+  }
+
+  #giveJoined(joined: Buffer, sink: ResponseSink): void {
+    const length = this.#joinedBytes;
+    this.#joined = undefined;
+    this.#joinedBytes = 0;
+    sink.onResponseData(length === joined.length ? joined : joined.subarray(0, length));
   }
 
   /** A line of a chunked body. */
