@@ -215,7 +215,7 @@ export class Sync {
           this.#notice(`sync: ${messageOf(thrown)}; its instances are left unchanged`);
         isLost = true;
       }
-      // A balancer may cut each watch after some seconds: a change is seen late by the wait.
+      // A balancer may cut each watch after some seconds, and no change is seen during the wait.
       const longEnoughMs = Math.min(waitMs, FOLLOWED_MS);
       const wasFollowed = openedAtMs !== undefined && now() - openedAtMs >= longEnoughMs;
       waitMs = waitMs === 0 || wasFollowed ? FIRST_WAIT_MS : Math.min(waitMs * 2, MAX_WAIT_MS);

@@ -100,7 +100,7 @@ if (process.platform !== 'win32') {
   });
 }
 
-test('an environment that is not in the file, or whose file is missing, is told in words', async () => {
+test('an environment that is not in the file, or whose file is missing, is refused in words', async () => {
   const env = { XDG_CONFIG_HOME: folder() };
   const file = folder('stagedoor', 'environments.json');
   const missing = `--env takes KEY=VALUE, or a name in ${file}: there is no such file`;

@@ -38,7 +38,7 @@ export function withEntryLines(
     indent: Math.max(2, indent),
     indentSeq: !/^( *)[^\s#-][^\n]*:[ \t]*\n\1- /m.test(text),
   };
-  /** The lines of what is at a path after the change. What is behind line `end` is left out: its comments would be among them. */
+  /** The lines at a path after the change. The text from line `end` is left out, of which the library would add the comments. */
   const changed = (end: number, at: Path, indented: number) => {
     const document = parseDocument(lines.slice(0, end).join('\n'));
     change(document);
