@@ -62,9 +62,10 @@ export function requestCredentials(url: string, terminal: KeyHolder): RequestCre
   const hasExpired = stored !== undefined && !canRenew && isExpired(stored, Date.now());
   const isUsable = stored !== undefined && !hasExpired;
   const name = isUsable ? `the login of ${stored?.username}` : 'no credentials';
-  const remedy = `log in again with "${commandAt('gateway login <name>', url, terminal)}"`;
-  const prove = async (timeoutMs?: number) =>
-    requireProof(url, { provable: provableToken(stored), name, remedy }, timeoutMs);
+  const prove = async (timeoutMs?: number) => {
+    const remedy = `log in again with "${commandAt('gateway login <name>', url, terminal)}"`;
+    await requireProof(url, { provable: provableToken(stored), name, remedy }, timeoutMs);
+  };
   return {
     name,
     get headers(): Readonly<Record<string, string>> {
