@@ -5,6 +5,7 @@ import { chmod, readFile } from 'node:fs/promises';
 import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
+import { newKey } from '../../../src/auth/accounts/api-keys.ts';
 import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { becomes } from '../../helpers/eventually.ts';
@@ -104,7 +105,7 @@ openssl('the command line reaches it with the authority, and says what is missin
   assert.match(plain.err, `speaks HTTPS; name it as ${url}`);
   const withKey = await status({
     STAGEDOOR_URL: url.replace('https:', 'http:'),
-    STAGEDOOR_API_KEY: `sd_${'k'.repeat(8)}_${'s'.repeat(43)}`,
+    STAGEDOOR_API_KEY: newKey().key,
   });
   assert.match(withKey.err, /HTTPS; name it as https:|did not prove/);
   const named = await status({
