@@ -349,6 +349,24 @@ test('says that the database is unavailable to operations that would connect aft
   assert.equal(await errorSummary(session.run(async () => {})), ['DATABASE_UNAVAILABLE', 'no', 5]);
 });
 
+test('a close after the time of all operations waits for nothing more', async () => {
+  const options = optionsOf();
+  const silent = async (): Promise<OrmOperations> => {
+    const orm = await connectOrm(sqlite, options);
+    const database = { ...sqlite, isFile: false };
+    const never = { ...orm, close: () => new Promise<never>(() => {}) };
+    return new OrmOperations({ database, orm: never, timeoutMs: 500 });
+  };
+  const closed: string[] = [];
+  const [bounded, other] = [await silent(), await silent()];
+  bounded.finishWithin(0);
+  await Promise.all([
+    other.close().then(() => closed.push('other')),
+    bounded.close().then(() => closed.push('bounded')),
+  ]);
+  assert.equal(closed, ['bounded', 'other']);
+});
+
 test('leaves no connection when it is closed during a reconnect', async () => {
   const options = optionsOf();
   const late = await connectOrm(sqlite, options);

@@ -237,7 +237,7 @@ export class OrmOperations {
     });
   }
 
-  /** Closes the connections. Earlier writes are finished first, within 2 s. */
+  /** Closes the connections. Earlier writes are finished first, within 2 s, and the time of all operations. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -249,7 +249,8 @@ export class OrmOperations {
       await this.#orm?.close();
       isClean = true;
     });
-    await settlesWithin(closing, Math.min(this.#deps.timeoutMs, CLOSE_MS), systemClock);
+    const leftMs = Math.max(0, this.#endsAtMs - systemClock.now());
+    await settlesWithin(closing, Math.min(this.#deps.timeoutMs, CLOSE_MS, leftMs), systemClock);
     if (!isClean) this.#orm?.destroy();
     this.#orm = undefined;
     this.#closing.abort(databaseUnavailable(new Error(CLOSED)));
@@ -439,10 +440,7 @@ async function timeOf(timeoutMs: number, signal: AbortSignal): Promise<void> {
 
 type OperationWork<T> = (em: SqlEntityManager, tables: Tables, operation: Operation) => Promise<T>;
 
-/**
- * The reason of aborted waits. Without one each operation would make a DOMException with its stack, at a cost of a
- * query on a file.
- */
+/** The reason of aborted waits: a DOMException with its stack would cost each operation as much as a query on a file. */
 const ENDED = new Error('the operation has ended');
 const OVERDUE = new Error('all operations have to end');
 const CLOSED = 'the store is closed';
