@@ -229,6 +229,9 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     const updatedAt = ada.updatedAt;
     assert.is(await endOf(accounts.changeUser(uuid('9'), { updatedAt })), 'USER_NOT_FOUND');
     assert.is(await endOf(accounts.deleteUser(uuid('9'))), 'USER_NOT_FOUND');
+    const token = { id: 'one', expiresAtMs: 2_000 };
+    assert.is(await endOf(accounts.endToken(uuid('9'), token, 1_000)), 'USER_NOT_FOUND');
+    assert.is(await accounts.isTokenEnded(uuid('9'), 'one'), false);
     assert.is(await accounts.deleteApiKey('f'.repeat(16)), false);
   });
 

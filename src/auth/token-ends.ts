@@ -1,6 +1,7 @@
 // Ends tokens before they expire: a logout, or the end of the sign-in of a browser.
 
 import type { EndedToken } from '../domain/accounts/account.ts';
+import { hasCode } from '../domain/errors/errors.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { isKey } from './accounts/api-keys.ts';
@@ -63,9 +64,14 @@ export class TokenEnds {
 
   async #endToken(userId: string, { id, expiresAtMs }: EndedToken): Promise<void> {
     const { accounts, clock, onEnded } = this.#options;
-    if (!(await accounts.endToken(userId, { id, expiresAtMs }, clock.wall()))) {
-      const at = new Date(clock.wall()).toISOString();
-      await accounts.changeUser(userId, { credentialsChangedAt: at, updatedAt: at });
+    try {
+      if (!(await accounts.endToken(userId, { id, expiresAtMs }, clock.wall()))) {
+        const at = new Date(clock.wall()).toISOString();
+        await accounts.changeUser(userId, { credentialsChangedAt: at, updatedAt: at });
+      }
+    } catch (thrown) {
+      // The tokens of a user end with the user, who was deleted meanwhile.
+      if (!hasCode(thrown, 'USER_NOT_FOUND')) throw thrown;
     }
     onEnded(userId);
   }

@@ -233,7 +233,7 @@ export interface AccountStore {
   deleteUser(id: string): Promise<void>;
   /**
    * Records an ended token of a user in one transaction, and drops expired ones if there is no room. Changes nothing
-   * and resolves with false when there is no room then.
+   * and resolves with false when there is no room then. Rejects with USER_NOT_FOUND.
    */
   endToken(userId: string, token: EndedToken, nowMs: number): Promise<boolean>;
   /** True while a token of a user is recorded as ended. */

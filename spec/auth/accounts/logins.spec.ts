@@ -173,6 +173,14 @@ test('the 101st logout of a user ends all tokens of the user, and the next one o
   assert.is((await auth.authenticate(second)).name, 'ada');
 });
 
+test('a logout of a user who was deleted is no error, and leaves nothing of the user in the store', async () => {
+  const { auth, store, user, token, tokens } = await verifiedUser();
+  const { id } = await tokens.read((token.authorization ?? '').slice('Bearer '.length));
+  await store.accounts.deleteUser(user.id);
+  await auth.logout(token);
+  assert.is(await store.accounts.isTokenEnded(user.id, id), false);
+});
+
 test('a logout while the database is unavailable is refused and changes nothing', async () => {
   const { auth, watch, token } = await verifiedUser();
   watch.isAway = true;

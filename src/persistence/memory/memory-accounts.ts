@@ -88,6 +88,7 @@ export class MemoryAccounts implements AccountStore {
   }
 
   async endToken(userId: string, token: EndedToken, nowMs: number): Promise<boolean> {
+    this.#existing(userId);
     const ended = withEndedToken(this.#ended.get(userId) ?? [], token, nowMs);
     if (ended === undefined) return false;
     this.#ended.set(userId, ended);

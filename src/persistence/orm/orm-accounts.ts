@@ -79,6 +79,7 @@ export function ormAccounts(operations: OrmOperations, cipher: Cipher | undefine
       }),
     endToken: async (userId, token, nowMs) => {
       const revision = await operations.changeIf(async (em, tables) => {
+        await existingUser(em, tables, userId);
         const before = await endedTokensOf(em, tables, userId);
         const ended = withEndedToken(before ?? [], token, nowMs);
         if (ended === undefined) return false;
