@@ -224,6 +224,7 @@ function composeBackendAccounts(
     store: store.oauth,
     isDenied,
     systemLookups,
+    secretOf: (endpoint, clientId) => accounts.secretOf(endpoint, clientId),
   });
   const accounts = new AccountsAtBackends({
     vault,

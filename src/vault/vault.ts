@@ -45,6 +45,8 @@ export interface VaultOptions {
   readonly address: { readonly issuer: string; readonly isPublic: boolean };
   readonly changes$: Subject<ConnectionChange>;
   readonly lives?: Lives | undefined;
+  /** The present secret of a client that an admin gave for this endpoint. Default: none is known. */
+  readonly secretOf?: (endpoint: string, clientId: string) => string | undefined;
   /** Called with a fault that an operator has to correct. Default: a warning of the process. */
   readonly warn?: (line: string) => void;
 }
@@ -227,13 +229,12 @@ export class Vault {
   }
 
   async #askToRevoke(value: StoredAccountConnection): Promise<void> {
-    const { endpoint, issuer, refreshToken, accessToken } = value;
+    const { endpoint, issuer, clientId, refreshToken, accessToken } = value;
     const { server } = (await this.#backends.stored({ endpoint })) ?? {};
     // Another server may have been confirmed since: it must not get the tokens of this one.
     if (server?.issuer !== issuer || server.revocation_endpoint === undefined) return;
-    const target: AccountTarget = { template: '', id: '', endpoint, auth: { who: 'shared' } };
-    const own = this.#clients.holding(target, value) ?? { id: value.clientId };
-    const [client, auth] = await this.#clients.authOf(own, server);
+    const secret = value.clientSecret ?? this.#options.secretOf?.(endpoint, clientId);
+    const [client, auth] = await this.#clients.authOf({ id: clientId, secret }, server);
     const oauth = await import('oauth4webapi');
     await this.#requests.ask(endpoint, async (options) =>
       oauth.processRevocationResponse(

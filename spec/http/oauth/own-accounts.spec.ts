@@ -286,6 +286,25 @@ test('the accounts of a user who is deleted are revoked at their server', async 
   );
 });
 
+test('an account that was connected by the client of an admin is revoked with the secret of that client', async () => {
+  const redirect_uris = [`${app.url}/connections/callback`];
+  const client = { client_id: 'given', client_secret: 'hush hush', redirect_uris };
+  await backend.close();
+  backend = await startOAuthBackend({ clients: [client], registersClients: false });
+  const { client_id, client_secret } = client;
+  const auth = { mode: 'oauth', who: 'user', client_id, client_secret };
+  const body = { template_name: 'given', instance: { id: 'given-1', endpoint: backend.url, auth } };
+  assert.is((await app.as(app.admin, 'POST', '/gateway/register', { body })).status, 201);
+  const headers = { authorization: `Bearer ${await tokenOf('bob')}` };
+  const call = () => app.ask('POST', '/mcp/given/tools/call', { headers, body: WHOAMI });
+  const asked = await eventually(call, ({ body: { connect_url: address } }) => address !== undefined);
+  await connect(String(asked.body.connect_url), 'bob');
+  const [connection] = await listed('/gateway/connections');
+  const ended = await app.as(app.admin, 'DELETE', `/gateway/connections/${connection?.id}`);
+  assert.is(ended.status, 204);
+  await becomes(() => backend.revocations, 1);
+});
+
 test('a client of another template cannot use the account of its user by registering the server there', async () => {
   const own = await tokenOf('admin');
   const call = (template: string, token: string) =>

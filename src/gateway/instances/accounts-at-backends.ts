@@ -97,6 +97,16 @@ export class AccountsAtBackends {
     return ref && targetIn(ref.definition);
   }
 
+  /** The secret of a client that an admin gave to an instance at this endpoint. */
+  secretOf(wanted: string, clientId: string): string | undefined {
+    const fleet = this.#options.fleet();
+    const refs = fleet.templates.flatMap((template) => fleet.group(template).refs);
+    const found = refs.find(
+      ({ definition: { endpoint, auth } }) => endpoint === wanted && auth?.clientId === clientId,
+    );
+    return found?.definition.auth?.clientSecret;
+  }
+
   /** The templates whose instances use tokens for this resource. */
   templatesAt(resource: string): readonly string[] {
     const fleet = this.#options.fleet();
