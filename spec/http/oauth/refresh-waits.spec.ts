@@ -1,5 +1,6 @@
 // Equal refreshes while the first one is slow: the others wait for its answer, for a bounded time. One that failed midway may be repeated.
 
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { appFor } from '../../helpers/http/app.ts';
@@ -132,6 +133,19 @@ test('a clock that was ahead for a moment does not prolong the 30 s of a repetit
   const replayed = await refreshed(client, token);
   assert.is(replayed.status, 400, await replayed.text());
   assert.is(await oauth.count({ kind: 'grant' }), 0);
+});
+
+test('a refresh while the clock was 100 days behind does not end the sign-in when it is right again', async () => {
+  const client = await register(app.url);
+  const { refresh_token: token = '' } = await tokensOf(app.url, client);
+  const { now } = Date;
+  const behind = mock.method(Date, 'now', () => now() - 100 * 86_400_000);
+  const refreshedThen = await refreshed(client, token).finally(() => behind.mock.restore());
+  assert.is(refreshedThen.status, 200);
+  const { refresh_token: next } = (await refreshedThen.json()) as { refresh_token: string };
+  await app.oauthStore.oauth.sweep(new Date(systemClock.wall()).toISOString());
+  const answer = await refreshed(client, next);
+  assert.is(answer.status, 200, await answer.text());
 });
 
 test('one that was repeated meanwhile sends the answer of the repetition', async () => {

@@ -148,7 +148,9 @@ class RefreshGrantType {
     const body = await this.#newTokens(admitted, rotations);
     if (rotations % KEPT === 0) await forgetOldest(store, grant.id);
     // The grant ends with its last token. A grant that has ended meanwhile stays ended.
-    const endMs = Math.min(Date.parse(grant.createdAt) + MAX_MS, clock.wall() + IDLE_MS);
+    // A clock that is behind for a while shortens no life: all would end when it is right again.
+    const idleEndMs = Math.max(clock.wall() + IDLE_MS, Date.parse(grant.expiresAt));
+    const endMs = Math.min(Date.parse(grant.createdAt) + MAX_MS, idleEndMs);
     await store.replace(rowOfGrant({ ...grant, expiresAt: new Date(endMs).toISOString() }), grantRow.version);
     await clients.used(grant.clientId);
     const answer = encrypted(token, JSON.stringify(body));
@@ -173,6 +175,8 @@ class RefreshGrantType {
       scope: stored.scope,
       rotations,
     });
+    const nowSeconds = Math.floor(this.#options.clock.wall() / 1_000);
+    successor.exp = Math.max(nowSeconds + successor.expiration, stored.exp);
     const refreshToken = await successor.save();
     const access = new provider.AccessToken(common);
     const info = await this.#options.resourceServer();
