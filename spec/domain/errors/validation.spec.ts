@@ -161,6 +161,21 @@ test('limits the number of issues to 64, and the length of their paths', () => {
   assert.is(String(issue?.loc[1]).length, LIMITS.locCharacters);
 });
 
+test('names the near field of one that is not known, at any depth, and of the variant that is reported', () => {
+  const known = Type.Object({ weight: Type.Optional(Type.Number()) }, { additionalProperties: false });
+  const open = { additionalProperties: false };
+  const schema = Type.Object({ list: Type.Array(Type.Union([Type.Null(), known])), 'a/b': known }, open);
+  const value = { list: [{ weigth: 1 }, { other: 1 }], 'a/b': { wieght: 1 }, lists: 1 };
+  const issues = compileShape(schema, 'body').issues(value);
+  assert.equal(issues.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).toSorted(), [
+    'body.a/b.wieght: Extra inputs are not permitted; did you mean "weight"?',
+    'body.list.0.weigth: Extra inputs are not permitted; did you mean "weight"?',
+    'body.list.1.other: Extra inputs are not permitted',
+    'body.lists: Extra inputs are not permitted; did you mean "list"?',
+  ]);
+  assert.ok(issueLines(issues).includes('lists: unknown field; did you mean "list"?'));
+});
+
 test('reports __proto__ as an extra field', () => {
   const shape = compileShape(
     Type.Object({ a: Type.Optional(Type.String()) }, { additionalProperties: false }),

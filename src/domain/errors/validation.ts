@@ -7,6 +7,7 @@ import type { TLocalizedValidationError as SchemaFailure } from 'typebox/error';
 import { Compile, type Validator } from 'typebox/schema';
 import { Settings } from 'typebox/system';
 import { LIMITS } from '../limits.ts';
+import { nearName } from '../nearest.ts';
 import { cutText, isCleanText, NOT_UNICODE } from '../text.ts';
 import type { ValidationItem } from './errors.ts';
 import { validationFailed } from './request-errors.ts';
@@ -71,9 +72,12 @@ export function compileShape<S extends TSchema>(
         (a, b) =>
           knownFields(b, value) - knownFields(a, value) || missingFields(a, value) - missingFields(b, value),
       )[0];
-      const failures = failuresOf(validatorOf(closest ?? schema), value, run);
+      const reported = closest ?? schema;
+      const failures = failuresOf(validatorOf(reported), value, run);
       if (failures === undefined) return [uncheckedIn(part)];
-      const items = withoutNull(failures.filter(isOwn)).flatMap((failure) => itemsOf(failure, part, value));
+      const items = withoutNull(failures.filter(isOwn)).flatMap((failure) =>
+        itemsOf(failure, part, value, reported),
+      );
       return items.slice(0, MAX_ISSUES);
     },
     withoutNulls: (value) => {
@@ -147,13 +151,17 @@ function isOwn({ keyword }: SchemaFailure): boolean {
   return keyword !== 'boolean' && keyword !== 'anyOf';
 }
 
-function itemsOf(failure: SchemaFailure, part: InputPart, value: unknown): ValidationItem[] {
+function itemsOf(failure: SchemaFailure, part: InputPart, value: unknown, schema: TSchema): ValidationItem[] {
   const loc = locOf(failure.instancePath, part, value);
-  const named = (fields: readonly string[], issue: Description): ValidationItem[] =>
+  const named = (fields: readonly string[], issueOf: (field: string) => Description): ValidationItem[] =>
     // One failure may name a hundred thousand fields.
-    fields.slice(0, MAX_ISSUES).map((field) => ({ loc: [...loc, clip(field)], ...issue }));
-  if (failure.keyword === 'required') return named(failure.params.requiredProperties, MISSING);
-  if (failure.keyword === 'additionalProperties') return named(failure.params.additionalProperties, EXTRA);
+    fields.slice(0, MAX_ISSUES).map((field) => ({ loc: [...loc, clip(field)], ...issueOf(field) }));
+  if (failure.keyword === 'required') return named(failure.params.requiredProperties, () => MISSING);
+  if (failure.keyword === 'additionalProperties') {
+    const { properties } = Object(pointerSegments(failure.schemaPath).reduce(childOf, schema));
+    const known = isObject(properties) ? Object.keys(properties) : [];
+    return named(failure.params.additionalProperties, (field) => extraBeside(known, field));
+  }
   return [{ loc, ...describe(failure, part, pointerSegments(failure.instancePath).reduce(childOf, value)) }];
 }
 
@@ -161,6 +169,11 @@ type Description = Pick<ValidationItem, 'msg' | 'type'>;
 
 const MISSING: Description = { msg: 'Field required', type: 'missing' };
 const EXTRA: Description = { msg: 'Extra inputs are not permitted', type: 'extra_forbidden' };
+
+function extraBeside(known: readonly string[], field: string): Description {
+  const near = nearName(field, known);
+  return near === undefined ? EXTRA : { ...EXTRA, msg: `${EXTRA.msg}; did you mean "${near}"?` };
+}
 
 function describe(failure: SchemaFailure, part: InputPart, value: unknown): Description {
   const should = (what: string, type: string): Description => ({ msg: `Input should be ${what}`, type });
@@ -353,7 +366,7 @@ export function issueLines(
   return items.map(({ loc: [, field, ...deeper], msg, type }) => {
     const path = field === undefined ? locate() : deeper.reduce<string>(pathTo, locate(String(field)));
     const extra = deeper.length === 0 ? 'unknown field' : 'is not a valid name';
-    const text = type === EXTRA.type ? extra : msg;
+    const text = type === EXTRA.type ? msg.replace(EXTRA.msg, extra) : msg;
     return path === '' ? text : `${path}: ${text}`;
   });
 }
