@@ -87,6 +87,14 @@ test('sends each argument in the type that the schema of the tool declares', asy
   }
 });
 
+test('names the near argument of one that the tool does not have, and makes the call', async () => {
+  const { code, err } = await gateway.run('tool call odd show', 'txet=7', 'nothing=1');
+  assert.is(code, 0);
+  assert.match(err, 'show has no argument "txet"; did you mean "text"?');
+  assert.not.match(err, 'nothing');
+  assert.equal(JSON.parse(arrived), { txet: '7', nothing: '1' });
+});
+
 test('sends numbers above 2^53 exactly as they were written', async () => {
   const seen: string[] = [];
   const { fetch } = globalThis;

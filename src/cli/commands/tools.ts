@@ -3,6 +3,7 @@
 import { messageOf } from '../../domain/errors/errors.ts';
 import { isJsonObject, jsonIn, parseExact } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { didYouMean } from '../../domain/nearest.ts';
 import { type Command, pairsOf } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { indentedJson, printable, printResult, type TableColumns, table } from '../output.ts';
@@ -15,6 +16,7 @@ import {
   type RemoteEvent,
   requireGateway,
 } from '../remote/remote.ts';
+import type { Terminal } from '../terminal.ts';
 
 export const toolList: Command = {
   name: 'tool list',
@@ -72,7 +74,7 @@ export const toolCall: Command = {
       template,
       async () => {
         const args =
-          typeof given === 'string' ? given : await argumentsText(given, gateway, `${path}/list`, tool);
+          typeof given === 'string' ? given : await argumentsText(given, gateway, { path, tool }, terminal);
         const text = `{"name":${JSON.stringify(tool)},"arguments":${args}}`;
         return terminal.busy(`calling ${tool} of ${template}`, (progress) =>
           resultOf(gateway, `${path}/call`, text, (event) =>
@@ -163,14 +165,16 @@ function readArguments(words: readonly string[]): string | ReadonlyMap<string, s
 async function argumentsText(
   pairs: ReadonlyMap<string, string>,
   gateway: Remote,
-  path: string,
-  tool: string,
+  { path, tool }: { readonly path: string; readonly tool: string },
+  terminal: Pick<Terminal, 'complain'>,
 ): Promise<string> {
-  const tools = objectsOf(fields(await gateway.request(path)).tools);
+  const tools = objectsOf(fields(await gateway.request(`${path}/list`)).tools);
   // The gateway refuses the call of an unknown tool.
   const { parameters } = tools.find(({ name }) => name === tool) ?? {};
   const properties = fields(fields(parameters).properties);
   const members = [...pairs].map(([key, value]) => {
+    const advice = Object.hasOwn(properties, key) ? undefined : didYouMean(key, Object.keys(properties));
+    if (advice !== undefined) terminal.complain(printable(`${tool} has no argument "${key}"; ${advice}`));
     const types = Object.hasOwn(properties, key) ? typesOf(properties[key], fields(parameters)) : [];
     const type = jsonTypeOf(value);
     const isJson = types.includes(type) || (types.includes('number') && type === 'integer');
