@@ -6,11 +6,8 @@ import * as assert from 'uvu/assert';
 import { verify } from '../../../src/cli/connect/verify.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
 import { CONNECT_KINDS } from '../../../src/connect/index.ts';
-import { becomes, eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { rejects } from '../../helpers/outcome.ts';
-import { isRunning } from '../../helpers/programs/processes.ts';
-import { Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { scripted } from '../../transports/stdio/open-stdio.ts';
 import { ADMIN_PASSWORD, complaint, gatewayFor, HANDLER } from './against-gateway.ts';
@@ -250,33 +247,6 @@ test('a verification fails when the pages of tools take too long in all', async 
     200,
   );
   await rejects(verified, CommandFailure, /^its list of tools was not complete within 0.2 s$/);
-});
-
-test('leaves no program behind when a verification is interrupted', async () => {
-  const [script, pidFile] = [folder('hang.mjs'), folder('pid')];
-  const write = `if (process.env.PID_FILE) writeFileSync(process.env.PID_FILE, String(process.pid));`;
-  writeFileSync(script, `import { writeFileSync } from 'node:fs'; ${write} setInterval(() => {}, 1_000);`);
-  await gateway.server.gateway.register('hanging', { command: process.execPath, args: [script] });
-  const env = { STAGEDOOR_URL: gateway.url, STAGEDOOR_API_KEY: await gateway.newKey('admin') };
-  const words = [
-    'connect',
-    'hanging',
-    '--llm',
-    'cursor',
-    '--env',
-    `PID_FILE=${pidFile}`,
-    '--verify',
-    '--trust',
-  ];
-  const program = new Program(words, { env });
-  try {
-    const pid = await eventually(async () => existsSync(pidFile) && Number(readFileSync(pidFile)), Boolean);
-    program.signal('SIGINT');
-    await program.end();
-    await becomes(() => isRunning(Number(pid)), false);
-  } finally {
-    await program.remove();
-  }
 });
 
 test('without a template it connects to all of them', async () => {

@@ -1,11 +1,8 @@
 // `doctor` with a server: a template at a gateway, a command of its own, and wrong input.
 
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { becomes, eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { isRunning } from '../../helpers/programs/processes.ts';
-import { Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { gatewayFor } from './against-gateway.ts';
 
@@ -43,23 +40,6 @@ test('a command is examined by the command line itself, and its faults are named
   assert.match(out, /^ {2}id-as-text: /m);
   const report = JSON.parse((await gateway.run('doctor --json', ...words)).out);
   assert.equal([report.ok, report.instances[0].era], [false, 'legacy']);
-});
-
-test('leaves no program behind when an examination is interrupted', async () => {
-  const [script, pids] = [folder('hang.mjs'), folder('pids')];
-  const write = `appendFileSync(${JSON.stringify(pids)}, process.pid + '\\n')`;
-  writeFileSync(script, `import { appendFileSync } from 'node:fs'; ${write}; setInterval(() => {}, 1_000);`);
-  const program = new Program(['doctor', '--wait', '1', '--', process.execPath, script]);
-  try {
-    // The second start is without a gateway.
-    const started = async () => (existsSync(pids) ? readFileSync(pids, 'utf8').trim().split('\n') : []);
-    const all = await eventually(started, (each) => each.length > 1);
-    program.signal('SIGINT');
-    await program.end();
-    for (const pid of all) await becomes(() => isRunning(Number(pid)), false);
-  } finally {
-    await program.remove();
-  }
 });
 
 test('a template is examined by its gateway', async () => {
