@@ -13,7 +13,7 @@ import { codeOf } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import type { ConnectionPool } from '../../../src/net/http1/connection-pool.ts';
-import type { AnswerReceiver, Http1Connection } from '../../../src/net/http1/http1-connection.ts';
+import type { Http1Connection, RequestSink } from '../../../src/net/http1/http1-connection.ts';
 import { againWith, chosenSeed, Dice } from '../../helpers/dice.ts';
 import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -138,7 +138,7 @@ test('a connection whose server sends without end rests as long as it has to, wh
       const pool = poolOf({ port }, 1, { clock, scheduler: { run: (task) => task(), restAfter: () => 7 } });
       let connection: Http1Connection | undefined;
       let pieces = 0;
-      const answer: AnswerReceiver = {
+      const answer: RequestSink = {
         onRequestStart: (started) => {
           connection = started;
           return true;
@@ -179,7 +179,7 @@ test('an answer that is longer than any result rests also after small pieces of 
       const clock = { ...systemClock, now: () => 0 }; // no piece takes any time
       const pool = poolOf({ port }, 1, { clock, scheduler: { run: (task) => task(), restAfter } });
       await new Promise<void>((resolve, reject) => {
-        const answer: AnswerReceiver = {
+        const answer: RequestSink = {
           onRequestStart: () => true,
           onResponseStart: () => {},
           onResponseData: ({ length }: Buffer) => {
@@ -197,14 +197,14 @@ test('an answer that is longer than any result rests also after small pieces of 
   );
 });
 
-test('an error of the receiver goes to the receiver, and to no other request', async () => {
+test('an error of the sink goes to the sink, and to no other request', async () => {
   await serve(
     (socket, path) => socket.write(answerOf(path)),
     async ({ port }) => {
       const pool = poolOf({ port }, 1);
       for (const at of ['onResponseStart', 'onResponseData', 'onResponseEnd']) {
         const seen = await new Promise<string>((resolve) => {
-          const receiver = {
+          const sink = {
             onRequestStart: () => true,
             onResponseStart: () => {},
             onResponseData: () => {},
@@ -214,7 +214,7 @@ test('an error of the receiver goes to the receiver, and to no other request', a
           const fail = (): never => {
             throw new Error(at);
           };
-          pool.dispatch({ text: postTo('/'), answer: { ...receiver, [at]: fail } });
+          pool.dispatch({ text: postTo('/'), answer: { ...sink, [at]: fail } });
         });
         assert.is(seen, at);
         assert.is((await call(pool, `/after/${at}`)).path, `/after/${at}`);

@@ -7,7 +7,7 @@ import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { Linked } from '../../domain/memory/linked-set.ts';
 import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../domain/nodes/forwarding.ts';
 import type { HttpHeaders } from '../../domain/text.ts';
-import type { AnswerReceiver } from '../../net/http1/http1-connection.ts';
+import type { RequestSink } from '../../net/http1/http1-connection.ts';
 import { PEER_HEADERS, type RefusalReason, refusalIn } from './peer-protocol.ts';
 
 /** The events that an exchange reports to the client of its node. */
@@ -29,7 +29,7 @@ export interface Carrier {
 }
 
 /** A request and the received part of its answer, whichever connection carries it. */
-export class PeerExchange implements AnswerReceiver, Forwarding, Linked {
+export class PeerExchange implements RequestSink, Forwarding, Linked {
   links?: Linked['links'];
   readonly request: ForwardedRequest;
   readonly startedAtMs: number;

@@ -1,6 +1,6 @@
 // The answer to one ping: a greeting, which also has the clock of the node.
 
-import type { AnswerReceiver, Http1Connection } from '../../net/http1/http1-connection.ts';
+import type { Http1Connection, RequestSink } from '../../net/http1/http1-connection.ts';
 
 /**
  * The time after which a ping without an answer is given up, in ms. After a cut TCP repeats lost bytes ever more rarely, so
@@ -11,7 +11,7 @@ export const LOST_PING_MS = 3_000;
 const MAX_CHARACTERS = 1_024;
 
 /** Receives the answer to a ping, and reports it once. */
-export class Ping implements AnswerReceiver {
+export class Ping implements RequestSink {
   readonly sentAtMs: number;
   /** Gets the answer, or why there is none. */
   readonly #over: (answer: string | Error) => void;

@@ -10,8 +10,8 @@ import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Connector } from './connector.ts';
 import { closedEarly, ResponseParser, type ResponseSink } from './response-parser.ts';
 
-/** Receives the answer to one request, or its failure. */
-export interface AnswerReceiver extends ResponseSink {
+/** Gets the start of one request, and its answer or its failure. */
+export interface RequestSink extends ResponseSink {
   /** The request is about to be written. False: it is not needed any more. */
   onRequestStart(connection: Http1Connection): boolean;
   onResponseEnd(): void;
@@ -19,11 +19,11 @@ export interface AnswerReceiver extends ResponseSink {
   onResponseError(error: Error): void;
 }
 
-/** A request, and the receiver of its answer. */
+/** A request, and the sink of its answer. */
 export interface Http1Request {
   /** Head and body. A string has only characters up to U+00FF, one byte each. */
   readonly text: string | Buffer;
-  readonly answer: AnswerReceiver;
+  readonly answer: RequestSink;
 }
 
 export interface ConnectionOwner {
@@ -46,8 +46,8 @@ export class Http1Connection {
   #socket: Socket | undefined;
   /** The request that waits for the connection. No closure may hold it, since those of the socket live on. */
   #first: Http1Request | undefined;
-  /** Receiver of the request under way. */
-  #answer: AnswerReceiver | undefined;
+  /** The sink of the request under way. */
+  #answer: RequestSink | undefined;
   #isPaused = false;
   #isResting = false;
   /** The bytes of the present answer that came in large pieces. */
@@ -86,20 +86,20 @@ export class Http1Connection {
   }
 
   /** Ends the request of this answer, which gets nothing more. */
-  abort(answer: AnswerReceiver): void {
+  abort(answer: RequestSink): void {
     if (answer !== this.#answer) return;
     this.#answer = undefined;
     this.destroy();
   }
 
   /** Reads nothing more until `resume`. */
-  pause(answer: AnswerReceiver): void {
+  pause(answer: RequestSink): void {
     if (answer !== this.#answer) return;
     this.#isPaused = true;
     this.#socket?.pause();
   }
 
-  resume(answer: AnswerReceiver): void {
+  resume(answer: RequestSink): void {
     if (answer === this.#answer) this.#resume();
   }
 

@@ -9,7 +9,7 @@ import type { HttpHeaders } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { challengeIn } from '../../net/http1/challenge.ts';
-import type { AnswerReceiver, Http1Connection } from '../../net/http1/http1-connection.ts';
+import type { Http1Connection, RequestSink } from '../../net/http1/http1-connection.ts';
 import type { WrittenRequest } from '../../net/http1/request-writer.ts';
 import type { BearerTokens } from '../backend-account.ts';
 import { AnswerBody } from './answer-body.ts';
@@ -64,7 +64,7 @@ export interface Sender {
  * An answer, from its request to its end; it keeps nothing that it has reported. A JSON body is read at its end, an
  * event stream event by event. A redirect within the origin is followed once. It knows no calls and no sessions.
  */
-export class HttpAnswer implements AnswerReceiver {
+export class HttpAnswer implements RequestSink {
   readonly #sink: AnswerSink;
   #connection: Http1Connection | undefined;
   /** The status of the answer; 0 before it. */
@@ -130,7 +130,7 @@ export class HttpAnswer implements AnswerReceiver {
     if (!this.#isOver) this.#cancelTimer ??= this.#afterBackgroundTime(() => this.abort());
   }
 
-  // --- AnswerReceiver --------------------------------------------------------------------------------------
+  // --- RequestSink --------------------------------------------------------------------------------------
 
   onRequestStart(connection: Http1Connection): boolean {
     if (!this.#isOver && this.#sink.mayBeSent?.() === false) this.#end();

@@ -128,7 +128,7 @@ class Link {
     path: string,
     body: Buffer,
     callerId: string,
-    receiver: FrameReceiver,
+    sink: FrameSink,
     { requestId = '', isStream = false, mayShare = false, mayBeSent }: SendOptions = {},
   ): Forwarding {
     const { client, answers } = this.#options;
@@ -136,7 +136,7 @@ class Link {
     const request = { caller, method: 'POST', target: path, headers: {}, body, isRepeatable: () => false };
     return client.forward(
       { ...request, hop: 'instance', isStream, mayShare, mayBeSent },
-      new FrameAnswer(receiver, answers),
+      new FrameAnswer(sink, answers),
     );
   }
 
@@ -156,25 +156,25 @@ class Link {
   }
 }
 
-interface FrameReceiver {
+interface FrameSink {
   frame(frame: PeerFrame): void;
   /** The answer is over; with an error when it broke off. */
   ended(error: GatewayError | undefined): void;
 }
 
 class FrameAnswer implements ForwardedAnswer {
-  readonly #receiver: FrameReceiver;
+  readonly #sink: FrameSink;
   readonly #reader: FrameReader;
   readonly #answers: InstanceHeldBytes | undefined;
   #holding: ReturnType<InstanceHeldBytes['hold']> | undefined;
   #status = 0;
   #isOver = false;
 
-  constructor(receiver: FrameReceiver, answers: InstanceHeldBytes | undefined) {
-    this.#receiver = receiver;
+  constructor(sink: FrameSink, answers: InstanceHeldBytes | undefined) {
+    this.#sink = sink;
     this.#answers = answers;
     this.#reader = new FrameReader((frame) => {
-      if (!this.#isOver) receiver.frame(frame);
+      if (!this.#isOver) sink.frame(frame);
     });
   }
 
@@ -217,7 +217,7 @@ class FrameAnswer implements ForwardedAnswer {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#holding?.release();
-    queueMicrotask(() => this.#receiver.ended(error)); // it may not have been sent yet
+    queueMicrotask(() => this.#sink.ended(error)); // it may not have been sent yet
   }
 }
 
@@ -336,7 +336,7 @@ class PeerConversation implements Conversation {
       if (this.#isClosed) return subscriber.error(notConnected());
       request.trace?.speaks(this.handshake.protocolVersion);
       let cut: string | undefined;
-      const receiver: FrameReceiver = {
+      const sink: FrameSink = {
         frame: (frame) => {
           if (frame.kind === 'result') {
             subscriber.next({ kind: 'result', result: frame.result, ...definedFields({ cut }) });
@@ -358,7 +358,7 @@ class PeerConversation implements Conversation {
         const body = exchangeBody(this.#id, request);
         const { callerId = NO_CALLER, requestId, mayBeSent } = request;
         const options = { requestId, mayShare: this.#sharesExchanges, mayBeSent };
-        forwarding = this.#link.send(INSTANCE_PATHS.exchange, body, callerId, receiver, options);
+        forwarding = this.#link.send(INSTANCE_PATHS.exchange, body, callerId, sink, options);
       } catch (thrown) {
         return subscriber.error(notWritable(thrown));
       }

@@ -17,7 +17,7 @@ import {
   TOKEN_SLOTS,
 } from './multiplexed-wire.ts';
 
-/** The receiver of the answer of one exchange: to a connection of its own, or to a multiplexed one. */
+/** Where the answer of one exchange is written: to a connection of its own, or to a multiplexed one. */
 export interface ExchangeAnswer {
   /** True for an answer that has ended, or that nothing receives. */
   readonly isOver: boolean;
