@@ -5,18 +5,17 @@
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
+import { freePort } from '../spec/helpers/network/free-port.ts';
 import { SickServer } from './backends/sick.ts';
 import { listening, type Started, startNode } from './children.ts';
 import { programPath } from './gateway.ts';
 import type { Probed } from './livez-worker.ts';
-import { portOf } from './port.ts';
 
 export interface StallRow {
   readonly fleet: string;
@@ -263,14 +262,6 @@ async function startProbe(origin: string): Promise<() => Promise<Probed>> {
     const [result] = await probed;
     return result;
   };
-}
-
-/** Free a moment ago: the gateway is asked before it announces its port. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const port = await portOf(server.listen(0, '127.0.0.1'));
-  server.close();
-  return port;
 }
 
 function numberAt(value: unknown, ...path: readonly string[]): number | undefined {

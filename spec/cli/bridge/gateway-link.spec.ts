@@ -2,8 +2,8 @@
 
 import * as assert from 'uvu/assert';
 import { GatewayLink, LostRequest } from '../../../src/cli/bridge/gateway-link.ts';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { until } from '../../helpers/eventually.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { rejects, thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { serverFor } from '../commands/against-gateway.ts';

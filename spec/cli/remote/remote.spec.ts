@@ -5,7 +5,6 @@ import * as assert from 'uvu/assert';
 import { trustUrl } from '../../../src/cli/accounts/stored-tokens.ts';
 import { DEFAULT_URLS, filesIn, writeDaemon } from '../../../src/cli/background/daemon-files.ts';
 import { CommandInput } from '../../../src/cli/command.ts';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from '../../../src/cli/failures.ts';
 import { answeringUrl, answerOfGateway } from '../../../src/cli/remote/answering-url.ts';
 import {
@@ -18,6 +17,7 @@ import {
 import { lockFile } from '../../../src/persistence/file-lock.ts';
 import { credentialsPath } from '../../../src/templates/command-exposure.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { fetchFor } from '../../helpers/network/replaced-fetch.ts';
 import { messageOf, rejects } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -10,7 +10,7 @@ import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
+import { freePort } from '../network/free-port.ts';
 import { freshDatabase } from './services.ts';
 import type { ServiceName } from './supervised.ts';
 

@@ -7,7 +7,6 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import tls from 'node:tls';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { guardedConnector } from '../../../src/net/http1/connector.ts';
 import { BackendHandshakes } from '../../../src/net/tls/backend-handshakes.ts';
@@ -19,6 +18,7 @@ import {
   makeAuthority,
   makeCostlyChain,
 } from '../../helpers/network/certificates.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { renew, renewingEnd } from '../../helpers/network/key-updates.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -4,7 +4,6 @@
 
 import type { Locator } from 'playwright-core';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browsers/browser.ts';
 import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/browsers/console.ts';
@@ -12,6 +11,7 @@ import { type Caller, caller, field, listed, statusAndCode, tokenOf } from '../.
 import { LegacyClient } from '../../helpers/clients/mcp-client.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { type McpHarness, PASSWORD, startGuarded } from '../../helpers/programs/mcp-program.ts';
 import { AS_IT_COMES } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -12,11 +12,11 @@ import {
   ProgressNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { newKey } from '../../helpers/clients/caller.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { type McpHarness, register, startGuarded } from '../../helpers/programs/mcp-program.ts';
 import { binPath, runProgram } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -7,9 +7,9 @@ import { closeSync, existsSync, openSync, readdirSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { binPath, PLAIN, processesWithHome } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -13,10 +13,10 @@ import { promisify } from 'node:util';
 import { createGzip } from 'node:zlib';
 import * as assert from 'uvu/assert';
 import { parse } from 'yaml';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { caller, field, tokenOf, toolText } from '../../helpers/clients/caller.ts';
 import { type Podman, startPodman } from '../../helpers/containers/podman.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { suite } from '../../helpers/suite.ts';
 import { importNodeImage, importPostgresImage, importRedisImage } from './machine-images.ts';
 

@@ -8,13 +8,13 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
 import { parse } from 'yaml';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { METRICS } from '../../../src/metrics/metric-table.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { caller, callTool, field } from '../../helpers/clients/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { type Family, metricValue, parseMetrics } from '../../helpers/http/metrics-text.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -2,10 +2,10 @@
 // are skipped with the reason.
 
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { type Caller, caller, callTool, field, toolText } from '../../helpers/clients/caller.ts';
 import { Podman, startPodman } from '../../helpers/containers/podman.ts';
 import { becomes } from '../../helpers/eventually.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 

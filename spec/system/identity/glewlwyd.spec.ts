@@ -10,7 +10,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { gunzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { loadConfig } from '../../../src/config/config.ts';
 import { type RunningServer, startServer } from '../../../src/server/server.ts';
 import { serving } from '../../helpers/backends/function-backend.ts';
@@ -20,6 +19,7 @@ import { folderOfAll } from '../../helpers/folder.ts';
 import { PASSWORD } from '../../helpers/http/accounts.ts';
 import { linkTo } from '../../helpers/identity/company-provider.ts';
 import { OAuthCaller } from '../../helpers/identity/oauth-caller.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: an account of Glewlwyd', { timeoutMs: 120_000 });

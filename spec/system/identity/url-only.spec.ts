@@ -14,12 +14,12 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import type { Json } from '../../fixtures/wire.ts';
 import { authorize, ScriptedBrowser } from '../../helpers/browsers/scripted-browser.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { type OAuthHarness, startWithSignIn } from '../../helpers/identity/oauth-gateway.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: sign-in by an address alone', { timeoutMs: 180_000 });

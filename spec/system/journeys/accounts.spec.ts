@@ -5,13 +5,13 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { runAtTerminal } from '../../cli/commands/against-gateway.ts';
 import type { RecordingOptions } from '../../cli/recording-terminal.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { caller, callTool, statusAndCode, toolText } from '../../helpers/clients/caller.ts';
 import { becomes, untilStatus } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { AS_IT_COMES, binPath, Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 

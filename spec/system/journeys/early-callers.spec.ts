@@ -3,8 +3,8 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { type Answer, caller } from '../../helpers/clients/caller.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -3,10 +3,10 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { httpServerPath, stdioServerPath } from '../../fixtures/programs.ts';
 import { type Caller, caller, callTool, field, toolText } from '../../helpers/clients/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { canFindProcesses, NO_PROCESSES } from '../../helpers/programs/processes.ts';
 import { Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';

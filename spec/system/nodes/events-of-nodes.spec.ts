@@ -1,7 +1,6 @@
 // Events of the deployment at any of its nodes: two complete gateways on one PostgreSQL, which send each other their events while they are read.
 
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { sessionFingerprint } from '../../../src/domain/sessions/session-fingerprint.ts';
 import { readEvents, type ServerEvent } from '../../../web/src/sse.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
@@ -9,6 +8,7 @@ import { stdioServerPath } from '../../fixtures/programs.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
 import { LegacyClient } from '../../helpers/clients/mcp-client.ts';
 import { becomes, untilStatus } from '../../helpers/eventually.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
 

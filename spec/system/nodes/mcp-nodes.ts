@@ -3,12 +3,12 @@
 
 import { hostname } from 'node:os';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
 import { newKey } from '../../helpers/clients/caller.ts';
 import { type AskOptions, type ClientOptions, ModernClient } from '../../helpers/clients/mcp-client.ts';
 import type { Message } from '../../helpers/clients/mcp-wire.ts';
 import { becomes } from '../../helpers/eventually.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { GUARDED, type McpHarness, startGuarded } from '../../helpers/programs/mcp-program.ts';
 import type { FreshDatabase } from '../../helpers/services/services.ts';
 

@@ -4,11 +4,11 @@
 
 import { hostname } from 'node:os';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { field, type Listed, listed, toolText } from '../../helpers/clients/caller.ts';
 import { becomes, eventually, untilStatus } from '../../helpers/eventually.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { isRunning } from '../../helpers/programs/processes.ts';
 import { Program } from '../../helpers/programs/program.ts';
 import { journey } from './journey.ts';

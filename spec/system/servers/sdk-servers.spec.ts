@@ -4,7 +4,6 @@
 
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { openTransport } from '../../../src/transports/load-transport.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import {
@@ -17,6 +16,7 @@ import {
 } from '../../conformance/transport.ts';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
 import { until } from '../../helpers/eventually.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { isRunning } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { httpDefinition } from '../../transports/http/open-http.ts';

@@ -3,7 +3,6 @@
 import { fileURLToPath } from 'node:url';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { PASS_ENV } from '../../../src/domain/instances/command.ts';
 import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
 import { open as http } from '../../../src/transports/http/http.ts';
@@ -19,6 +18,7 @@ import {
 } from '../../conformance/transport.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { until } from '../../helpers/eventually.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
 import { isRunning } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { httpDefinition, idleProgram, openOptions } from './open-http.ts';

@@ -59,9 +59,9 @@ async function overHttp(input: InstanceInput): Promise<InstanceInput> {
 }
 
 /** A free port of this machine. Nothing reserves it: use it soon. */
-export async function freePort(host = '127.0.0.1'): Promise<number> {
+async function freePort(): Promise<number> {
   const server = createServer();
-  await once(server.listen(0, host), 'listening');
+  await once(server.listen(0, '127.0.0.1'), 'listening');
   const address = server.address();
   await once(server.close(), 'close');
   if (typeof address === 'object' && address !== null) return address.port;
