@@ -38,8 +38,8 @@ export function result(value: object, headers: object = {}): Answer {
   return (response, { id }) => answerJson(response, 200, { jsonrpc: '2.0', id, result: value }, headers);
 }
 
-/** An error; `of: null`: without the id of a request. */
-export function refused(httpStatus = 200, code = -32601, of?: null): Answer {
+/** An error; `of`: the id in it, null for none. Default: that of the request. */
+export function refused(httpStatus = 200, code = -32601, of?: number | null): Answer {
   return (response, { id }) => {
     const error = { code, message: 'no' };
     answerJson(response, httpStatus, { jsonrpc: '2.0', id: of === undefined ? id : of, error });

@@ -1,52 +1,18 @@
-// Failures and refusals of an HTTP backend: whether the request was delivered, and whether there is an answer.
+// Failures of an HTTP backend: their reason, and whether the request was delivered.
 
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
-import type { JsonRpcId } from '../../../src/domain/mcp/jsonrpc.ts';
-import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
 import { InvalidResponse } from '../../../src/net/http1/response-parser.ts';
-import type { RefusedEnding } from '../../../src/transports/http/answer-ending.ts';
 import {
   answeredStatus,
   connectionFailed,
   mayBeStarting,
   sessionNotReplaced,
 } from '../../../src/transports/http/failures.ts';
-import { callRefusalOf } from '../../../src/transports/http/http-call.ts';
-import { HANDSHAKE, MODERN_HANDSHAKE } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('http failures');
-
-function refused(status: number, code?: number, id: JsonRpcId | null = 7): RefusedEnding {
-  const error =
-    code === undefined ? undefined : { kind: 'error' as const, id, error: { code, message: 'x' } };
-  return { kind: 'refused', status, error };
-}
-
-/** What it means, in words: the answer's code, or whether the request was delivered. */
-function meaning(one: RefusedEnding, handshake: Handshake): string {
-  const refusal = callRefusalOf(one, 7, handshake);
-  return refusal instanceof GatewayError ? refusal.delivered : `answer ${refusal.code}`;
-}
-
-type Row = readonly [name: string, refusal: RefusedEnding, expected: string, handshake?: Handshake];
-
-const REFUSALS: readonly Row[] = [
-  ['an error with 400 is the answer', refused(400, -32602), 'answer -32602'],
-  ['an error with 500 is the answer', refused(500, -32603), 'answer -32603'],
-  ['an error with 503 may come from a proxy', refused(503, -32603), 'unknown'],
-  ['without an error there is no answer', refused(400), 'no'],
-  ['an error about another request is not an answer', refused(400, -32602, 8), 'no'],
-  ['an error without an id is not an answer', refused(400, -32602, null), 'no'],
-  ['-32020 without an id is a missing header', refused(400, -32020, null), 'answer -32020'],
-  ['-32020 with 404 and no id is not an answer', refused(404, -32020, null), 'no'],
-  ['-32020 in the legacy era without an id is not an answer', refused(400, -32020, null), 'no', HANDSHAKE],
-];
-
-for (const [name, refusal, expected, handshake = MODERN_HANDSHAKE] of REFUSALS)
-  test(`what a refusal means: ${name}`, () => assert.is(meaning(refusal, handshake), expected));
 
 test('a session that cannot be replaced leaves the call undelivered, and the instance suspected', () => {
   const cause = new Error('down');

@@ -16,7 +16,15 @@ import type { HttpServerOptions } from '../../fixtures/http-options.ts';
 import type { HttpFixture } from '../../fixtures/http-server.ts';
 import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type Answers, initialized, refused, serving } from '../scripted-server.ts';
+import {
+  type Answer,
+  type Answers,
+  discovered,
+  initialized,
+  refused,
+  serving,
+  status,
+} from '../scripted-server.ts';
 import { withBackend, withRawTransport } from './open-http.ts';
 
 const test = suite('http call');
@@ -100,6 +108,31 @@ test('an error with a status that is not a success has the status and the wait t
     assert.equal(events, [{ kind: 'error', error, refusal: { status: 401, waitMs: 7_000 } }]);
   });
 });
+
+const LEGACY = { initialize: initialized };
+const MODERN = { 'server/discover': discovered };
+const ERRORS: readonly [name: string, refuse: Answer, expected: string, greeting?: Answers][] = [
+  ['an error with 400 is the answer', refused(400, -32602), 'answer -32602'],
+  ['an error with 500 is the answer', refused(500, -32603), 'answer -32603'],
+  ['an error with 503 may come from a proxy', refused(503, -32603), 'unknown'],
+  ['without an error there is no answer', status(400), 'no'],
+  ['an error about another request is not an answer', refused(400, -32602, 1_000), 'no'],
+  ['an error without an id is not an answer', refused(400, -32602, null), 'no'],
+  ['-32020 without an id is a missing header', refused(400, -32020, null), 'answer -32020'],
+  ['-32020 with 404 and no id is not an answer', refused(404, -32020, null), 'no'],
+  ['-32020 in the legacy era without an id is not an answer', refused(400, -32020, null), 'no', LEGACY],
+];
+
+for (const [name, refuse, expected, greeting = MODERN] of ERRORS)
+  test(`what a refusal means: ${name}`, async () => {
+    await withRawTransport(serving({ ...greeting, 'tools/call': refuse }), async (transport) => {
+      // Nothing is repaired for a request that was sent again.
+      const { events, end } = await see(transport.exchange({ ...echo('hello'), isResent: true }));
+      const [event] = events;
+      const answer = event?.kind === 'error' ? `answer ${event.error.code}` : undefined;
+      assert.is(answer ?? (end instanceof GatewayError && end.delivered), expected);
+    });
+  });
 
 test('the first of two answers counts', async () => {
   await inEachEra(async ({ transport, server }) => {

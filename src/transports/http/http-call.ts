@@ -269,7 +269,7 @@ export class HttpCall implements AnswerSink {
   #takeAnswer(refused: RefusedEnding): void {
     if (this.isOver) return;
     const { session } = this.#conversation;
-    const answer = callRefusalOf(refused, this.#id, session.handshake);
+    const answer = answerOrFailure(refused, this.#id, session.handshake);
     const { status, waitMs } = refused;
     if (answer instanceof GatewayError) this.#fail(answer);
     else if (this.#request.isResent || !missesHeader(refused, session.handshake))
@@ -372,7 +372,7 @@ export interface HttpCallHost {
 }
 
 /** The answer that a refusal is, or the failure of the call: the status may come from a proxy instead of the server. */
-export function callRefusalOf(
+function answerOrFailure(
   refused: RefusedEnding,
   id: number,
   handshake: Handshake,
