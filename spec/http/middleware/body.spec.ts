@@ -19,11 +19,19 @@ import {
   readDirect,
 } from '../../../src/http/body/read.ts';
 import { ClientGone } from '../../../src/http/client-gone.ts';
+import { HTTP_LIMITS } from '../../../src/http/limits.ts';
 import { body } from '../../../src/http/middleware/body.ts';
-import { drainBody } from '../../../src/http/middleware/errors.ts';
 import { json } from '../../../src/http/replies/reply.ts';
 import { respond } from '../../../src/http/replies/respond.ts';
-import { head, jsonRequest, openRaw, readAll, readUntil, sendRaw } from '../../helpers/clients/raw-http.ts';
+import {
+  head,
+  jsonRequest,
+  openRaw,
+  readAll,
+  readUntil,
+  sendRaw,
+  untilClosed,
+} from '../../helpers/clients/raw-http.ts';
 import { collectGarbage } from '../../helpers/garbage.ts';
 import { appFor, startApp } from '../../helpers/http/app.ts';
 import { startMiddlewares } from '../../helpers/http/middlewares.ts';
@@ -199,13 +207,21 @@ bytes('over 64 KiB are parsed in a turn of the scheduler, with or without a leng
   app.close();
 });
 
-bytes('are drained up to a limit, after which the request is destroyed', async () => {
-  const request = new PassThrough();
-  drainBody(request, 10);
-  request.write('12345');
-  request.write('1234567');
-  await once(request, 'close');
-  assert.ok(request.destroyed);
+bytes('over the limit are drained up to a bound, after which the connection ends', async () => {
+  const app = await startApp({ maxBodyBytes: 100 });
+  const socket = await openRaw(app.port);
+  const mostBytes = 2 * HTTP_LIMITS.drainedBytes;
+  const length = { 'Content-Type': 'application/json', 'Content-Length': String(mostBytes) };
+  socket.write(head('POST /gateway/register', length));
+  assert.match(await readUntil(socket, 'PAYLOAD_TOO_LARGE'), /^HTTP\/1\.1 413 /);
+  const closed = untilClosed(socket);
+  const piece = Buffer.alloc(1024 * 1024, ' ');
+  let sentBytes = 0;
+  for (; sentBytes < mostBytes && socket.writable; sentBytes += piece.length)
+    if (!socket.write(piece)) await Promise.race([once(socket, 'drain').catch(() => undefined), closed]); // it may be reset
+  await closed;
+  assert.ok(sentBytes >= HTTP_LIMITS.drainedBytes && sentBytes < mostBytes, `${sentBytes} bytes`);
+  await app.close();
 });
 
 bytes.run();

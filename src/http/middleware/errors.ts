@@ -115,11 +115,11 @@ function mayGoOnAtPeer(cause: unknown): boolean {
 
 /**
  * Discards the rest of a refused body, so that the answer arrives and the connection can be used again: closing at once would
- * reset the connection, and many clients would report that instead of the 413. A body over `mostBytes` ends the connection.
+ * reset the connection, and many clients would report that instead of the 413. More than HTTP_LIMITS.drainedBytes ends it.
  */
-export function drainBody(request: Readable, mostBytes: number = HTTP_LIMITS.drainedBytes): void {
+function drainBody(request: Readable): void {
   if (request.readableEnded || request.destroyed) return;
-  let left = mostBytes;
+  let left: number = HTTP_LIMITS.drainedBytes;
   request.on('data', (chunk: Buffer) => {
     left -= chunk.length;
     if (left < 0) request.destroy();
