@@ -1,11 +1,13 @@
 // Finds the known word nearest to a misspelt one: the word with the fewest edits.
 
 /**
- * The candidate nearest to `written`, of which only the beginning counts, by edit distance; the first of equals, `''` without
- * candidates.
+ * The candidate nearest to `written`, of which only the beginning counts, by edit distance; the first of equals. There must be
+ * a candidate.
  */
 export function nearest(written: string, candidates: readonly string[]): string {
-  return closest(written.slice(0, MAX_MISSPELT_LENGTH), candidates).word;
+  const found = closest(written.slice(0, MAX_MISSPELT_LENGTH), candidates);
+  if (found === undefined) throw new RangeError('no word is nearest of none');
+  return found.word;
 }
 
 /**
@@ -17,7 +19,9 @@ export function nearMiss(
   candidates: readonly string[],
   isShown?: IsShown,
 ): string | undefined {
-  const { word, edits } = closest(written, candidates, MAX_SLIPS, isShown);
+  const found = closest(written, candidates, MAX_SLIPS, isShown);
+  if (found === undefined) return undefined;
+  const { word, edits } = found;
   const letters = Math.min(written.length, word.length);
   const slips = letters >= LETTERS_FOR_TWO ? MAX_SLIPS : letters >= LETTERS_FOR_ONE ? 1 : 0;
   return edits <= slips ? word : undefined;
@@ -54,12 +58,13 @@ function closest(
   candidates: readonly string[],
   most = Number.POSITIVE_INFINITY,
   isShown: IsShown = () => true,
-): { word: string; edits: number } {
+): { readonly word: string; readonly edits: number } | undefined {
   const letters = [...written];
-  let best = { word: '', edits: Number.POSITIVE_INFINITY };
+  let best: ReturnType<typeof closest>;
   for (const word of candidates) {
-    const edits = editDistance(letters, [...word], Math.min(most, best.edits - 1));
-    if (edits < best.edits && isShown(word)) best = { word, edits };
+    const wanted = best === undefined ? most : best.edits - 1;
+    const edits = editDistance(letters, [...word], wanted);
+    if (edits <= wanted && isShown(word)) best = { word, edits };
   }
   return best;
 }
