@@ -5,7 +5,7 @@ import dns from 'node:dns';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { Agent, get, type IncomingMessage, type RequestListener } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -228,6 +228,26 @@ test('closes idle connections at once, and cuts those that do not end within its
   await listeners.close(20);
   assert.is(await answer, '');
   await closed;
+});
+
+test('begins no request of a client that left before its connection was accepted', async () => {
+  const served: unknown[] = [];
+  const serve: RequestListener = ({ url }, response) => void response.end(served.push(url).toString());
+  const port = portOf(await open([0], { serve }));
+  const send = (path: string): Socket => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('connect', () =>
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`),
+    );
+    return socket;
+  };
+  const left = Array.from({ length: 20 }, () => {
+    const socket = send('/left');
+    return socket.once('connect', () => socket.destroySoon());
+  });
+  await Promise.all(left.map(untilClosed));
+  assert.match(await readAll(send('/stays')), /^HTTP\/1\.1 200 /);
+  assert.equal(served, ['/stays']);
 });
 
 const CONNECTIONS = 3_000;

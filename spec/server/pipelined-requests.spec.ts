@@ -85,13 +85,19 @@ test('answers a request that takes longer than the headers of the next one may, 
 
 test('sends nothing to a client that ends its connection within a request behind another one', async () => {
   const closed: string[] = [];
-  const port = portOf(
-    await open([0], { serve: ({ url }, response) => void response.on('close', () => closed.push(`${url}`)) }),
-  );
+  let begun = Promise.withResolvers<void>();
+  const serve: RequestListener = ({ url }, response) => {
+    response.on('close', () => closed.push(`${url}`));
+    begun.resolve();
+  };
+  const port = portOf(await open([0], { serve }));
   for (const rest of ['GET /b HT', 'nonsense\r\n\r\n']) {
+    begun = Promise.withResolvers();
     const socket = await openRaw(port);
     const all = readAll(socket);
-    socket.end(getOf('/a') + rest);
+    socket.write(getOf('/a'));
+    await begun.promise; // it would not begin at all after the end
+    socket.end(rest);
     assert.is(await all, '', rest);
   }
   assert.equal(closed, ['/a', '/a']);

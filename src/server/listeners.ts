@@ -268,16 +268,22 @@ class Listener {
       this.#waiting.add(socket, response);
       response.once('socket', () => this.#scheduler.run(begin));
     } else if (HEALTH_CHECKS.has(request.url ?? '')) begin();
-    else this.#scheduler.run(begin);
+    else if (socket.bytesWritten > 0) this.#scheduler.run(begin);
+    else afterNextRead(() => this.#scheduler.run(begin)); // its client may have left before the connection was accepted
   };
 
   readonly #begin: RequestListener = (request, response) => {
-    if (response.destroyed) return; // its client disconnected while it waited
+    if (response.destroyed || request.socket.writableEnded) return; // its client disconnected while it waited
     if (this.#drainingSinceMs !== undefined) response.setHeader('Connection', 'close');
     if (request.rawHeaders.length > 2 * MAX_REQUEST_HEADERS) refuseHeaders(response, 431);
     else if (hasSeveralHosts(request) || !TARGET.test(request.url ?? '')) refuseHeaders(response, 400);
     else this.#target.serve(request, response);
   };
+}
+
+/** Calls `next` when the event loop has read from the connections once more: an end is not read together with the data before it. */
+function afterNextRead(next: () => void): void {
+  setImmediate(() => setImmediate(next));
 }
 
 /**
