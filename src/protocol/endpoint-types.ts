@@ -64,6 +64,13 @@ export interface McpRequest {
   consumeRateLimit(requests: number): void | Promise<void>;
 }
 
+/** A request to the endpoint, with the writer of its reply, and the backends of its path. */
+export interface ServedRequest {
+  readonly request: McpRequest;
+  readonly reply: ReplyWriter;
+  readonly backends: Backends;
+}
+
 /** A GET that opens a stream of HTTP+SSE. */
 export interface SseOpening {
   /** True for a path that serves only this transport. At any other path the headers must show that the client uses it. */

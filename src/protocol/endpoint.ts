@@ -36,22 +36,22 @@ export class Endpoint implements McpEndpoint {
     const backends = this.#backends(request.pathName);
     if (request.method === 'POST') {
       const { sseSessionId: id } = request;
-      if (id !== undefined) return this.#sse.post(id, request, reply, backends);
+      if (id !== undefined) return this.#sse.post(id, { request, reply, backends });
       checkPostTypes(request.headers);
       const parsed = readBody(request.body);
       const message = readModernMessage(parsed, request.headers);
-      if (message === undefined) return this.#legacy.post(parsed, request, reply, backends);
+      if (message === undefined) return this.#legacy.post(parsed, { request, reply, backends });
       return this.#modern.post(message, request, reply, backends);
     }
     const opening = opensSse(request);
-    if (opening !== undefined) return this.#sse.open(opening, request, reply, backends);
+    if (opening !== undefined) return this.#sse.open(opening, { request, reply, backends });
     if (request.headers['mcp-session-id'] === undefined && namesModern(request.headers)) {
       // The modern era has no GET and no DELETE.
       const { error } = refused(405, 'Method not allowed.');
       throw new RpcFailure(405, error, { headers: ['Allow', 'POST'] });
     }
-    if (request.method === 'GET') return this.#legacy.get(request, reply, backends);
-    return this.#legacy.delete(request, reply, backends);
+    if (request.method === 'GET') return this.#legacy.get({ request, reply, backends });
+    return this.#legacy.delete({ request, reply, backends });
   }
 
   dismiss(): Promise<void> {

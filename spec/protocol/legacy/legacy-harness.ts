@@ -90,9 +90,9 @@ export function legacyHarness(
         },
       };
       try {
-        if (method === 'POST') await endpoint.post(body, request, reply, backends);
-        else if (method === 'GET') await endpoint.get(request, reply, backends);
-        else await endpoint.delete(request, reply, backends);
+        if (method === 'POST') await endpoint.post(body, { request, reply, backends });
+        else if (method === 'GET') await endpoint.get({ request, reply, backends });
+        else await endpoint.delete({ request, reply, backends });
         return undefined;
       } catch (thrown) {
         if (!(thrown instanceof RpcFailure)) throw thrown;

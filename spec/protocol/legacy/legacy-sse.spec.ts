@@ -49,7 +49,7 @@ test('at most 1,000 have no session, 250 of one owner unless it is anonymous; ea
   const open = async (id: string): Promise<RecordedReply> => {
     const reply = new RecordedReply();
     const request = { ...GET, principal: ofCaller(id) };
-    sse.open({ isOnly: true, messagesPath: '/m' }, request, reply, backends);
+    sse.open({ isOnly: true, messagesPath: '/m' }, { request, reply, backends });
     return reply;
   };
   const [first] = await Promise.all(Array.from({ length: 250 }, () => open('ann')));
@@ -77,7 +77,8 @@ function setUpEarlier(id = newSessionId('earlier1')) {
     ) {
       const headers = { ...GET.headers, 'last-event-id': eventId };
       const request = { ...GET, pathName, headers, principal: ofCaller(principal), isForwarded };
-      const opening = async () => sse.open({ isOnly: true, messagesPath: '/m' }, request, reply, backends);
+      const opening = async () =>
+        sse.open({ isOnly: true, messagesPath: '/m' }, { request, reply, backends });
       return { reply, end: await endOf(opening()) };
     },
     post(message: object, principal = 'ann', version?: string) {
@@ -90,7 +91,7 @@ function setUpEarlier(id = newSessionId('earlier1')) {
       const from = { headers, body, sseSessionId: id, principal: ofCaller(principal) };
       const consumeRateLimit = () => limit.until;
       const request = { ...REQUEST, ...from, consumeRateLimit, method: 'POST' } as const;
-      const done = endOf((async () => sse.post(id, request, reply, backends))());
+      const done = endOf((async () => sse.post(id, { request, reply, backends }))());
       return { reply, done };
     },
   };
@@ -364,14 +365,15 @@ test('a client learns with each request and answer which of its requests have no
       headers: { ...GET.headers, ...headers, 'last-event-id': '' },
       principal: ofCaller('ann'),
     };
-    sse.open({ isOnly: true, messagesPath: '/m' }, request, reply, backends);
+    sse.open({ isOnly: true, messagesPath: '/m' }, { request, reply, backends });
     const opened = reply.events.events[0]?.id?.slice(0, 51) ?? '';
     const session = backends.add(opened, 'ann');
     const post = (message: object) => {
       const headers = { 'content-type': 'application/json' };
       const from = { headers, sseSessionId: opened, principal: ofCaller('ann') };
       const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', ...message }));
-      return sse.post(opened, { ...REQUEST, ...from, body, method: 'POST' }, new RecordedReply(), backends);
+      const request = { ...REQUEST, ...from, body, method: 'POST' } as const;
+      return sse.post(opened, { request, reply: new RecordedReply(), backends });
     };
     assert.ok(session);
     await post({

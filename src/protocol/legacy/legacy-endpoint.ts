@@ -31,14 +31,13 @@ import {
   readClientMessage,
   requestsOf,
 } from '../client-message.ts';
-import type { Backends } from '../endpoint-backends.ts';
 import {
   type CommonOptions,
   type EndpointOptions,
   holdingBody,
   type McpRequest,
   noteError,
-  type ReplyWriter,
+  type ServedRequest,
 } from '../endpoint-types.ts';
 import { checkGetTypes, headerOf } from '../headers.ts';
 import type { KnownTasks } from '../known-tasks.ts';
@@ -53,13 +52,6 @@ import { TrafficBySession } from './traffic-by-session.ts';
 /** The longest wait of a client for the stream of its backend, in ms. */
 const LISTENING_MS = 250;
 const NOTHING = JsonText.ofValue({});
-
-interface SessionPost {
-  readonly session: McpSession;
-  readonly request: McpRequest;
-  readonly reply: ReplyWriter;
-  readonly backends: Backends;
-}
 
 interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBytes' | 'newSessionId'> {
   readonly tasks: KnownTasks;
@@ -108,30 +100,27 @@ export class LegacyEndpoint {
    * before the answer has begun. Returns a promise only for `initialize`, and where `request.consumeRateLimit` or
    * `sessionOf` returns one.
    */
-  post(parsed: unknown, request: McpRequest, reply: ReplyWriter, backends: Backends): void | Promise<void> {
-    if (Array.isArray(parsed)) return this.#postBatch(parsed, request, reply, backends);
+  post(parsed: unknown, served: ServedRequest): void | Promise<void> {
+    if (Array.isArray(parsed)) return this.#postBatch(parsed, served);
     const message = readClientMessage(parsed);
-    if (message.kind !== 'answer') reply.log.rpcMethod = message.method;
+    if (message.kind !== 'answer') served.reply.log.rpcMethod = message.method;
     if (message.kind === 'request' && message.method === 'initialize') {
-      return this.#initialize(message, request, reply, backends);
+      return this.#initialize(message, served);
     }
     const id = message.kind === 'request' ? message.id : null;
-    const session = sessionOf(request, backends);
-    return whenKnown(session, (found) =>
-      this.#countAndServe([message], id, { session: found, request, reply, backends }),
-    );
+    return whenKnown(sessionOf(served), (session) => this.#countAndServe([message], id, session, served));
   }
 
   /**
    * Opens or resumes a stream. A new one waits for the stream of the backend, at most LISTENING_MS, so that no
    * message is missed.
    */
-  get(request: McpRequest, reply: ReplyWriter, backends: Backends): void | Promise<void> {
-    checkGetTypes(request.headers);
-    const open = (session: McpSession) => this.#openStream(session, request, reply, backends);
-    const lost = (thrown: unknown) => this.#answerOfEarlierLife(request, reply, thrown);
+  get(served: ServedRequest): void | Promise<void> {
+    checkGetTypes(served.request.headers);
+    const open = (session: McpSession) => this.#openStream(session, served);
+    const lost = (thrown: unknown) => this.#answerOfEarlierLife(served, thrown);
     try {
-      const session = sessionOf(request, backends);
+      const session = sessionOf(served);
       return session instanceof Promise ? session.then(open, lost) : open(session);
     } catch (thrown) {
       lost(thrown);
@@ -143,7 +132,7 @@ export class LegacyEndpoint {
    * the call gets an error instead of the 404 of other requests: after a 404 the SDK would wait for the answer until
    * its own timeout.
    */
-  #answerOfEarlierLife({ headers }: McpRequest, reply: ReplyWriter, thrown: unknown): void {
+  #answerOfEarlierLife({ request: { headers }, reply }: ServedRequest, thrown: unknown): void {
     const life = lifeOf(headerOf(headers, 'mcp-session-id') ?? '');
     const lastCall = positionOf(headerOf(headers, 'last-event-id') ?? '')?.request;
     const isOfEarlierLife = life !== undefined && life !== lifeOf(this.#newSessionId());
@@ -151,28 +140,23 @@ export class LegacyEndpoint {
     reply.event(lostWithGateway(lastCall));
   }
 
-  #openStream(
-    session: McpSession,
-    request: McpRequest,
-    reply: ReplyWriter,
-    backends: Backends,
-  ): void | Promise<void> {
+  #openStream(session: McpSession, served: ServedRequest): void | Promise<void> {
+    const { request, reply } = served;
     const lastEventId = lastEventIdOf(request);
     const traffic = this.#traffic.of(session);
     const listening = lastEventId === undefined ? traffic.listen() : undefined;
     if (listening === undefined) return traffic.open(reply, lastEventId);
     // The session may have ended meanwhile.
-    const open = async () => this.#traffic.of(await sessionOf(request, backends)).open(reply, lastEventId);
+    const open = async () => this.#traffic.of(await sessionOf(served)).open(reply, lastEventId);
     return settlesWithin(listening, LISTENING_MS, this.#deps.clock.background).then(open);
   }
 
   /** Ends the session. Its dedicated processes end after the answer, because a program may take long to end. */
-  delete(request: McpRequest, reply: ReplyWriter, backends: Backends): void | Promise<void> {
-    const session = sessionOf(request, backends);
-    return whenKnown(session, (found) => this.#delete(found, reply));
+  delete(served: ServedRequest): void | Promise<void> {
+    return whenKnown(sessionOf(served), (session) => this.#delete(session, served));
   }
 
-  #delete(session: McpSession, reply: ReplyWriter): void | Promise<void> {
+  #delete(session: McpSession, { reply }: ServedRequest): void | Promise<void> {
     this.end(session, 'byClient');
     const stored = session.keep();
     if (stored !== undefined) return stored.then(() => reply.empty(200));
@@ -195,12 +179,7 @@ export class LegacyEndpoint {
   }
 
   /** Opens a session. If its id does not reach the client, the session is closed. */
-  async #initialize(
-    { id, params }: ClientRequest,
-    request: McpRequest,
-    reply: ReplyWriter,
-    backends: Backends,
-  ) {
+  async #initialize({ id, params }: ClientRequest, { request, reply, backends }: ServedRequest) {
     try {
       const profile = profileOf(params);
       await request.consumeRateLimit(1);
@@ -236,62 +215,54 @@ export class LegacyEndpoint {
     }
   }
 
-  #postBatch(
-    parsed: readonly unknown[],
-    request: McpRequest,
-    reply: ReplyWriter,
-    backends: Backends,
-  ): void | Promise<void> {
-    reply.log.rpcMessages = parsed.length;
-    const session = sessionOf(request, backends);
-    return whenKnown(session, (found) =>
-      this.#postParsed(parsed, { session: found, request, reply, backends }),
-    );
+  #postBatch(parsed: readonly unknown[], served: ServedRequest): void | Promise<void> {
+    served.reply.log.rpcMessages = parsed.length;
+    return whenKnown(sessionOf(served), (session) => this.#postParsed(parsed, session, served));
   }
 
-  #postParsed(parsed: readonly unknown[], from: SessionPost): void | Promise<void> {
-    const { session } = from;
+  #postParsed(parsed: readonly unknown[], session: McpSession, served: ServedRequest): void | Promise<void> {
     // Source: 2025-03-26 basic/index#batching; 2025-06-18 changelog: removed.
     if (versionOf(session) !== '2025-03-26')
       throw invalidRequest('batches are allowed in revision 2025-03-26 only');
     const messages = readClientBatch(parsed);
     const traffic = this.#traffic.find(session.id);
     for (const { id } of requestsOf(messages)) traffic?.check(id); // before it is counted
-    return this.#countAndServe(messages, null, from);
+    return this.#countAndServe(messages, null, session, served);
   }
 
   /** Counts the requests for the rate limit, then serves them. A refusal carries `id`. */
   #countAndServe(
     messages: readonly McpMessage[],
     id: JsonRpcId | null,
-    from: SessionPost,
+    session: McpSession,
+    served: ServedRequest,
   ): void | Promise<void> {
     const counted = countedRequests(messages);
     const refuse = (thrown: unknown): never => {
       throw rpcFailureOf(thrown, id);
     };
     try {
-      const consumed = counted === 0 ? undefined : from.request.consumeRateLimit(counted);
+      const consumed = counted === 0 ? undefined : served.request.consumeRateLimit(counted);
       if (consumed !== undefined)
         return consumed.then(async () => {
           // The session may have been released meanwhile.
-          const session = await sessionOf(from.request, from.backends);
-          this.#serve(messages, { ...from, session });
+          this.#serve(messages, await sessionOf(served), served);
         }, refuse);
     } catch (thrown) {
       refuse(thrown);
     }
-    this.#serve(messages, from);
+    this.#serve(messages, session, served);
   }
 
-  #serve(messages: readonly McpMessage[], from: SessionPost): void {
-    const { session, request, reply } = from;
+  #serve(messages: readonly McpMessage[], session: McpSession, served: ServedRequest): void {
+    const { request, reply } = served;
     const requests = requestsOf(messages);
     if (requests.length === 0) {
       const known = this.#traffic.find(session.id); // these messages need none
       known?.clientSeen();
       request.requireRoom();
-      for (const message of messages) if (message.kind !== 'request') forward(message, known, from);
+      for (const message of messages)
+        if (message.kind !== 'request') forward(message, known, session, request);
       reply.empty(202);
       return;
     }
@@ -302,8 +273,8 @@ export class LegacyEndpoint {
     traffic.clientSeen();
     const post = traffic.answerFor(reply, requests, mayPoll(request, session));
     for (const message of messages) {
-      if (message.kind === 'request') this.#begin(message, traffic, post, from);
-      else forwardOrDrop(message, traffic, from);
+      if (message.kind === 'request') this.#begin(message, traffic, post, session, served);
+      else forwardOrDrop(message, traffic, session, request);
     }
   }
 
@@ -311,8 +282,15 @@ export class LegacyEndpoint {
    * Starts a request; answers `ping`, and requests that `refusalOf` refuses, itself. Source: MCP 2025-11-25
    * basic/utilities/ping.
    */
-  #begin(message: ClientRequest, traffic: LegacyTraffic, post: PostAnswer, from: SessionPost): void {
+  #begin(
+    message: ClientRequest,
+    traffic: LegacyTraffic,
+    post: PostAnswer,
+    session: McpSession,
+    served: ServedRequest,
+  ): void {
     const { id, method, params } = message;
+    const { request } = served;
     if (method === 'ping') {
       post.answer(resultMessage(id, NOTHING), id);
       return;
@@ -323,15 +301,15 @@ export class LegacyEndpoint {
       post.answer(errorMessage(id, error), id);
       return;
     }
-    const callerId = from.session.value.ownerId;
-    const report = from.request.report(message);
-    const { requestId, principal } = from.request;
+    const callerId = session.value.ownerId;
+    const report = request.report(message);
+    const { requestId, principal } = request;
     const { tools } = principal;
     const limit = tools === undefined ? undefined : { tools };
     const common = { ...limit, method, callerId, canceller: traffic, report, requestId };
     const asked = params === undefined ? common : { ...common, params };
-    const events$ = exchangeWithTasks(asked, from, this.#tasks, this.#deps.clock);
-    traffic.begin(id, post, holdingBody(events$, from.request), report);
+    const events$ = exchangeWithTasks(asked, session, served, this.#tasks, this.#deps.clock);
+    traffic.begin(id, post, holdingBody(events$, request), report);
   }
 }
 
@@ -362,7 +340,8 @@ function forwardOrDrop(...message: Parameters<typeof forward>): void {
 function forward(
   message: Exclude<McpMessage, ClientRequest>,
   traffic: LegacyTraffic | undefined,
-  { session, request: { holdBody } }: SessionPost,
+  session: McpSession,
+  { holdBody }: McpRequest,
 ): void {
   if (message.kind === 'answer') {
     traffic?.takeAnswer(message.id, message.answer, holdBody);

@@ -14,8 +14,7 @@ import {
   MAX_PROFILE_UNITS,
   MAX_PROFILE_VALUES,
 } from '../client-bounds.ts';
-import type { Backends } from '../endpoint-backends.ts';
-import type { McpRequest } from '../endpoint-types.ts';
+import type { McpRequest, ServedRequest } from '../endpoint-types.ts';
 import { headerOf } from '../headers.ts';
 import { type RpcFailure, refused } from '../rpc.ts';
 
@@ -26,7 +25,10 @@ const PROTOCOL_VERSION = 'mcp-protocol-version';
  * The session of a request. A session that is unknown, over, or of another owner is refused with 404, after
  * which clients initialize again. A promise only for a session that is not open here, but may be recovered.
  */
-export function sessionOf(request: McpRequest, backends: Backends): McpSession | Promise<McpSession> {
+export function sessionOf({
+  request,
+  backends,
+}: Omit<ServedRequest, 'reply'>): McpSession | Promise<McpSession> {
   const { headers, principal, sseSessionId } = request;
   const id = sseSessionId ?? headerOf(headers, SESSION_ID);
   if (id === undefined || id === '') throw refused(400, 'Bad Request: Mcp-Session-Id header is required');

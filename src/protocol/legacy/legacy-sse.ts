@@ -13,12 +13,11 @@ import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { failAfter$ } from '../../domain/time/clock-streams.ts';
 import { readBody } from '../client-message.ts';
-import type { Backends } from '../endpoint-backends.ts';
 import type {
   CommonOptions,
   EndpointOptions,
   McpRequest,
-  ReplyWriter,
+  ServedRequest,
   SseOpening,
 } from '../endpoint-types.ts';
 import { checkContentType, checkGetTypes, namesEventStream } from '../headers.ts';
@@ -70,17 +69,13 @@ export class LegacySse {
    * Opens a stream: a first one, or another one for the session of the last event that the client has. Throws
    * RpcFailure (406; 404 when the session is over), SESSION_LIMIT, SHUTTING_DOWN.
    */
-  open(
-    { messagesPath }: SseOpening,
-    request: McpRequest,
-    reply: ReplyWriter,
-    backends: Backends,
-  ): void | Promise<void> {
+  open({ messagesPath }: SseOpening, served: ServedRequest): void | Promise<void> {
+    const { request, reply } = served;
     const { headers, principal } = request;
     checkGetTypes(headers);
     const resumedId = sessionOfEvent(headers);
     if (resumedId !== undefined)
-      return this.#resume(resumedId, messagesPath, request, reply, backends).catch((thrown: unknown) => {
+      return this.#resume(resumedId, messagesPath, served).catch((thrown: unknown) => {
         if (!isOfLostCalls(headers, thrown)) throw thrown;
         const stream = reply.stream();
         const position = new SsePosition(resumedId, headers);
@@ -93,20 +88,21 @@ export class LegacySse {
       });
     if (this.#isClosed) throw shuttingDown();
     this.#checkRoom(principal.id);
-    this.#connect(this.#options.newSessionId(), request, backends).attach(request, reply, messagesPath);
+    this.#connect(this.#options.newSessionId(), served).attach(request, reply, messagesPath);
   }
 
   /**
    * 404 unless the stream is open, at this path, and the caller's own. The session of a client that has not opened
    * its stream again waits for it. Errors of the request itself go to the stream.
    */
-  post(id: string, request: McpRequest, reply: ReplyWriter, backends: Backends): void | Promise<void> {
+  post(id: string, served: ServedRequest): void | Promise<void> {
+    const { request } = served;
     const connection = this.#connections.get(id);
     if (connection === undefined || !connection.hasStream)
-      return this.#resumption(id, request, backends).then(() => this.post(id, request, reply, backends));
+      return this.#resumption(id, served).then(() => this.post(id, served));
     if (!connection.isOf(request)) throw unknownSession();
     checkContentType(request.headers);
-    return connection.receive(readBody(request.body), request, reply, backends);
+    return connection.receive(readBody(request.body), served);
   }
 
   /** Ends every stream, and refuses new ones. ClientSessions ends the sessions. */
@@ -116,7 +112,7 @@ export class LegacySse {
     return this.#options.scheduler.each([...this.#connections.values()], (connection) => connection.leave());
   }
 
-  #connect(id: string, request: McpRequest, backends: Backends): SseConnection {
+  #connect(id: string, { request, backends }: ServedRequest): SseConnection {
     const connection = new SseConnection(id, request, backends, {
       legacy: this.#legacy,
       onFault: this.#options.onFault,
@@ -127,12 +123,13 @@ export class LegacySse {
     return connection;
   }
 
-  async #resume(id: string, path: string, request: McpRequest, reply: ReplyWriter, backends: Backends) {
+  async #resume(id: string, path: string, served: ServedRequest) {
+    const { request, reply } = served;
     const isOpen = this.#connections.has(id); // the loss of its stream was not noticed
-    const session = isOpen ? undefined : await this.#sessionOf(id, request, backends);
+    const session = isOpen ? undefined : await this.#sessionOf(id, served);
     if (this.#isClosed) throw shuttingDown();
     const known = this.#connections.get(id);
-    const connection = known ?? this.#connect(id, request, backends);
+    const connection = known ?? this.#connect(id, served);
     if (!connection.isOf(request)) throw unknownSession();
     connection.attach(request, reply, path, session);
     if (known === undefined && session !== undefined) void connection.carry(session);
@@ -140,14 +137,14 @@ export class LegacySse {
   }
 
   /** A session that is open, or can be recovered. Throws, or rejects with, RpcFailure (404). */
-  #sessionOf(id: string, request: McpRequest, backends: Backends): McpSession | Promise<McpSession> {
+  #sessionOf(id: string, { request, backends }: ServedRequest): McpSession | Promise<McpSession> {
     if (id === '') throw unknownSession();
-    return sessionOf({ ...request, sseSessionId: id }, backends);
+    return sessionOf({ request: { ...request, sseSessionId: id }, backends });
   }
 
   /** Resolves when the session continues on another stream. Rejects with RpcFailure (404) after RESUME_MS. */
-  async #resumption(id: string, request: McpRequest, backends: Backends): Promise<void> {
-    await this.#sessionOf(id, request, backends);
+  async #resumption(id: string, served: ServedRequest): Promise<void> {
+    await this.#sessionOf(id, served);
     if (this.#hasStream(id)) return;
     const resumed$ = this.#resumed.pipe(filter((each) => each === id));
     const late$ = failAfter$(this.#options.clock, RESUME_MS, unknownSession);

@@ -14,6 +14,7 @@ import {
   type McpStream,
   noteError,
   type ReplyWriter,
+  type ServedRequest,
 } from '../endpoint-types.ts';
 import { internalFaultOf, refused, rpcFailureOf } from '../rpc.ts';
 import { missedBy } from './get-stream.ts';
@@ -120,9 +121,10 @@ export class SseConnection {
     return principal.id === this.ownerId && pathName === this.#opened.pathName;
   }
 
-  async receive(parsed: unknown, request: McpRequest, reply: ReplyWriter, backends: Backends): Promise<void> {
+  async receive(parsed: unknown, served: ServedRequest): Promise<void> {
+    const { reply } = served;
     if (isJsonObject(parsed) && parsed.method === 'initialize' && parsed.id !== undefined) {
-      return this.#initialize(parsed, request, reply, backends);
+      return this.#initialize(parsed, served);
     }
     const session = this.#session;
     if (session === undefined) throw refused(400, 'Bad Request: Server not initialized');
@@ -130,7 +132,7 @@ export class SseConnection {
     const requests = this.#begin(parsed);
     const answers = this.#replyAs(reply, requests);
     try {
-      await this.#deps.legacy.post(parsed, request, answers, backends);
+      await this.#deps.legacy.post(parsed, { ...served, reply: answers });
     } catch (thrown) {
       const { id, errorCode } = rpcFailureOf(thrown);
       // Another node may take it, or the stream has ended.
@@ -163,13 +165,14 @@ export class SseConnection {
   }
 
   /** Answers 202 at once: a program may have to start. */
-  #initialize(parsed: unknown, request: McpRequest, reply: ReplyWriter, backends: Backends): void {
+  #initialize(parsed: unknown, served: ServedRequest): void {
+    const { reply } = served;
     if (this.#stage !== 'unopened') {
       throw refused(400, 'Invalid Request: the session is initialized already', RPC.invalidRequest);
     }
     const requests = this.#begin(parsed);
     const answers = this.#replyAs(reply, requests);
-    const initializing = this.#deps.legacy.post(parsed, request, answers, backends);
+    const initializing = this.#deps.legacy.post(parsed, { ...served, reply: answers });
     this.#stage = 'opening';
     reply.empty(202);
     Promise.resolve(initializing)
@@ -194,9 +197,10 @@ export class SseConnection {
     this.#noteSession();
     // Calls that end with the session are answered in the same turn.
     session.ended$.subscribe(() => setImmediate(() => this.close()));
-    const listening = { ...this.#opened, sseSessionId: session.id };
+    const request = { ...this.#opened, sseSessionId: session.id };
+    const reply = this.#replyAs({ log: this.#log });
     try {
-      await this.#deps.legacy.get(listening, this.#replyAs({ log: this.#log }), this.#backends);
+      await this.#deps.legacy.get({ request, reply, backends: this.#backends });
     } catch (thrown) {
       const fault = internalFaultOf(rpcFailureOf(thrown));
       if (fault !== undefined) this.#deps.onFault(fault);

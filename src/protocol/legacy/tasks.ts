@@ -5,40 +5,32 @@ import { catchError, defer, finalize, from as fromPromise, type Observable, swit
 import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
-import type { Owner } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { isTaskMethod, TASKS_EXTENSION } from '../../domain/mcp/mcp.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { Backends } from '../endpoint-backends.ts';
+import type { ServedRequest } from '../endpoint-types.ts';
 import { isTaskId, type KnownTasks, type TaskScope } from '../known-tasks.ts';
 import { rpcErrorAnswer } from '../own-answers.ts';
 import { exchangeInSession, withSessionMetadata } from './legacy-over-modern.ts';
 
-/** A session, the HTTP request of its client, and the backends behind its path. */
-interface SessionRequest {
-  readonly session: McpSession;
-  readonly request: { readonly principal: Owner; readonly pathName: string | undefined };
-  readonly backends: Backends;
-}
-
 /** Carries one request in a session, and remembers a task that it begins; cold. Errors like exchangeInSession. */
 export function exchangeWithTasks(
   request: ExchangeRequest,
-  from: SessionRequest,
+  session: McpSession,
+  served: ServedRequest,
   log: KnownTasks,
   clock: Clock,
 ): Observable<SourcedEvent> {
   const { method, params } = request;
-  if (isTaskMethod(method)) return exchangeAboutTask(request, from, log, clock);
-  const events$ = exchangeInSession(from.session, request, clock);
+  if (isTaskMethod(method)) return exchangeAboutTask(request, session, served, log, clock);
+  const events$ = exchangeInSession(session, request, clock);
   const mayBegin =
-    method === 'tools/call' &&
-    (params?.task !== undefined || takesTasks(from.session.value.profile.capabilities));
+    method === 'tools/call' && (params?.task !== undefined || takesTasks(session.value.profile.capabilities));
   if (!mayBegin) return events$;
   return events$.pipe(
     tap(({ event, instanceId }) => {
-      if (event.kind === 'result') log.learn(scopeOf(from), event.result, instanceId);
+      if (event.kind === 'result') log.learn(scopeOf(served), event.result, instanceId);
     }),
   );
 }
@@ -49,23 +41,24 @@ export function exchangeWithTasks(
  */
 function exchangeAboutTask(
   request: ExchangeRequest,
-  from: SessionRequest,
+  session: McpSession,
+  served: ServedRequest,
   log: KnownTasks,
   clock: Clock,
 ): Observable<SourcedEvent> {
-  const { session } = from;
   const taskId = request.params?.taskId;
   const isList = request.method === 'tasks/list';
   // Source: SEP-2663, which removed it: nothing but the id tells callers apart.
   if (isList && session.handshake.era !== 'legacy')
     return rpcErrorAnswer(RPC.methodNotFound, 'Method not found');
   if (isList || !isTaskId(taskId)) return exchangeInSession(session, request, clock);
-  const scope = scopeOf(from);
+  const scope = scopeOf(served);
   const exchange = (): Observable<SourcedEvent> => {
     const known = log.instancesOf(scope, taskId);
     const here = known.findLast((id) => session.isAt(id));
     const instanceId = here ?? known.at(-1);
-    if (here === undefined && instanceId !== undefined) return exchangeAt(request, from, instanceId);
+    if (here === undefined && instanceId !== undefined)
+      return exchangeAt(request, session, served, instanceId);
     return here === undefined && log.belongsToOthers(scope, taskId)
       ? rpcErrorAnswer(RPC.invalidParams, 'Unknown task')
       : exchangeInSession(session, request, clock, here);
@@ -78,14 +71,15 @@ function exchangeAboutTask(
   });
 }
 
-function scopeOf({ request: { principal: owner, pathName } }: SessionRequest): TaskScope {
+function scopeOf({ request: { principal: owner, pathName } }: ServedRequest): TaskScope {
   return { owner, pathName };
 }
 
 /** Sends a request outside of the session, which is not idle meanwhile. */
 function exchangeAt(
   request: ExchangeRequest,
-  { session, request: { principal: owner }, backends }: SessionRequest,
+  session: McpSession,
+  { request: { principal: owner }, backends }: ServedRequest,
   instanceId: string,
 ): Observable<SourcedEvent> {
   const options = { owner, profile: session.value.profile, instanceId };
