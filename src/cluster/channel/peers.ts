@@ -12,7 +12,8 @@ import { type Clock, sleep } from '../../domain/time/clock.ts';
 import type { Open } from '../../transports/open-options.ts';
 import type { NodeTable } from '../node-table/node-table.ts';
 import type { ReachableLife } from '../reachable-life.ts';
-import { type LastBackend, openPeerTransport } from './instances/peer-transport.ts';
+import type { LastBackend } from './instances/peer-link.ts';
+import { openPeerTransport } from './instances/peer-transport.ts';
 import { type Peer, PeerClient } from './peer-client.ts';
 import type { ChannelKeys } from './trust/channel-keys.ts';
 

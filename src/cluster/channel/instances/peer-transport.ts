@@ -3,16 +3,9 @@
 // at either side is the end of the conversation. Source: ADR 170.
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
-import type { Principal } from '../../../domain/accounts/account.ts';
 import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../../domain/calls/exchange-event.ts';
-import {
-  ANSWERS_HOLD_TOO_MUCH,
-  backendUnavailable,
-  notConnected,
-  openingCancelled,
-} from '../../../domain/errors/backend-errors.ts';
-import { type Delivered, type GatewayError, reasonOf } from '../../../domain/errors/errors.ts';
+import { notConnected, openingCancelled } from '../../../domain/errors/backend-errors.ts';
 import { notWritable } from '../../../domain/errors/request-errors.ts';
 import type { HostDuty, InstanceDefinition } from '../../../domain/instances/instance.ts';
 import { definedFields, type JsonObject } from '../../../domain/json/json.ts';
@@ -23,11 +16,9 @@ import {
   serverRequest,
 } from '../../../domain/mcp/client.ts';
 import type { Handshake } from '../../../domain/mcp/mcp.ts';
-import { type InstanceHeldBytes, UNCOUNTED_BYTES } from '../../../domain/memory/held-bytes.ts';
 import { type Linked, LinkedSet } from '../../../domain/memory/linked-set.ts';
-import { LruMap } from '../../../domain/memory/lru-map.ts';
 import { NO_CALLER } from '../../../domain/memory/user-shares.ts';
-import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../../domain/nodes/forwarding.ts';
+import type { Forwarding } from '../../../domain/nodes/forwarding.ts';
 import {
   CLOSED_BY_GATEWAY,
   type Closed,
@@ -35,43 +26,29 @@ import {
   type ConversationOpening,
   type Transport,
 } from '../../../transports/transport.ts';
-import type { PeerClient } from '../peer-client.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../peer-protocol.ts';
 import {
   type ClientAnswerRequest,
   closedIn,
   errorIn,
   exchangeBody,
-  FrameReader,
   type NotificationRequest,
   type OpenedConversation,
   type PeerConversationRequest,
   type PeerFrame,
 } from './peer-frames.ts';
+import { answerLost, type FrameSink, PeerLink, type PeerLinkOptions } from './peer-link.ts';
 
 /** Notifications and replies of one conversation that are under way; more are dropped. */
 const MAX_NOTICES = 64;
 /** Bytes of the replies of one conversation that wait. */
 const WAITING_BYTES = 1024 * 1024;
-/** The most callers of one instance whose principals are kept, so that their tokens are made once. */
-const MAX_CALLERS = 1_000;
 
-interface PeerTransportOptions {
+interface PeerTransportOptions extends PeerLinkOptions {
   readonly definition: Pick<InstanceDefinition, 'template' | 'id' | 'transport'>;
-  readonly client: PeerClient;
   readonly signal: AbortSignal;
-  /** Changed with each opening. Default: each opening finds another backend. */
-  readonly last?: LastBackend | undefined;
-  /** Counts incomplete answers. Default: they are not counted. */
-  readonly answers?: InstanceHeldBytes | undefined;
   /** See OpeningHooks. */
   readonly onDuty?: ((duty: HostDuty) => void) | undefined;
-}
-
-/** The shared conversation of the backend that was found last; `handshake` is the same object as long as that goes on. */
-export interface LastBackend {
-  name?: string;
-  handshake?: Handshake;
 }
 
 /**
@@ -79,7 +56,7 @@ export interface LastBackend {
  * `delivered: 'no'`.
  */
 export async function openPeerTransport(options: PeerTransportOptions): Promise<Transport> {
-  const link = new Link(options);
+  const link = new PeerLink(options);
   const conversation = await PeerConversation.open(link, NO_CALLER, {}, options.signal, options.onDuty);
   if (conversation === undefined) throw notConnected();
   return Object.assign(conversation, {
@@ -93,132 +70,6 @@ export async function openPeerTransport(options: PeerTransportOptions): Promise<
         signal,
       ),
   });
-}
-
-interface SendOptions extends Partial<Pick<ForwardedRequest, 'isStream' | 'mayShare' | 'mayBeSent'>> {
-  readonly requestId?: string | undefined;
-}
-
-/** The link to one instance: what its conversations share. */
-class Link {
-  readonly #options: PeerTransportOptions;
-  readonly #linkId = crypto.randomUUID();
-  readonly #principals = new LruMap<Principal>(MAX_CALLERS);
-
-  constructor(options: PeerTransportOptions) {
-    this.#options = options;
-  }
-
-  get target(): Pick<PeerConversationRequest, 'template' | 'id' | 'way'> {
-    const { template, id } = this.#options.definition;
-    return { template, id, way: this.#linkId };
-  }
-
-  /** The result of the handshake. */
-  handshakeOf({ backend, peer: handshake }: OpenedConversation): Handshake {
-    const { last } = this.#options;
-    if (backend === undefined || last === undefined) return handshake;
-    if (last.name === backend && last.handshake !== undefined) return last.handshake;
-    Object.assign(last, { name: backend, handshake });
-    return handshake;
-  }
-
-  /** `delivered`: of an answer that breaks off. `ended` is called once, unless it is cancelled, and never synchronously. */
-  send(
-    path: string,
-    body: Buffer,
-    callerId: string,
-    sink: FrameSink,
-    { requestId = '', isStream = false, mayShare = false, mayBeSent }: SendOptions = {},
-  ): Forwarding {
-    const { client, answers } = this.#options;
-    const caller = { principal: this.#principalOf(callerId), requestId, address: undefined };
-    const request = { caller, method: 'POST', target: path, headers: {}, body, isRepeatable: () => false };
-    return client.forward(
-      { ...request, hop: 'instance', isStream, mayShare, mayBeSent },
-      new FrameAnswer(sink, answers),
-    );
-  }
-
-  /** The rights of a caller at the other node: this template alone. Its node has checked that the caller has them. */
-  #principalOf(id: string): Principal {
-    const known = this.#principals.get(id);
-    if (known !== undefined) return known;
-    const principal: Principal = {
-      id,
-      kind: 'anonymous',
-      name: '',
-      scopes: new Set(['tools:call']),
-      templates: new Set([this.#options.definition.template]),
-    };
-    this.#principals.set(id, principal);
-    return principal;
-  }
-}
-
-interface FrameSink {
-  frame(frame: PeerFrame): void;
-  /** The answer is over; with an error when it broke off. */
-  ended(error: GatewayError | undefined): void;
-}
-
-class FrameAnswer implements ForwardedAnswer {
-  readonly #sink: FrameSink;
-  readonly #reader: FrameReader;
-  readonly #answers: InstanceHeldBytes | undefined;
-  #holding: ReturnType<InstanceHeldBytes['hold']> | undefined;
-  #status = 0;
-  #isOver = false;
-
-  constructor(sink: FrameSink, answers: InstanceHeldBytes | undefined) {
-    this.#sink = sink;
-    this.#answers = answers;
-    this.#reader = new FrameReader((frame) => {
-      if (!this.#isOver) sink.frame(frame);
-    });
-  }
-
-  head(status: number): void {
-    this.#status = status;
-  }
-
-  data(part: Buffer): boolean {
-    if (this.#status !== 200 || this.#isOver) return true;
-    try {
-      this.#reader.push(part);
-    } catch (thrown) {
-      this.#end(lost(reasonOf(thrown), 'unknown'));
-    }
-    this.#count(this.#reader.heldBytes);
-    return true;
-  }
-
-  end(): void {
-    this.#end(this.#status === 200 ? undefined : lost(`its node answered ${this.#status}`, 'no'));
-  }
-
-  failed(error: GatewayError): void {
-    const { code, facts, delivered } = error;
-    if (code === 'BACKEND_UNAVAILABLE') this.#end(error);
-    else this.#end(lost(`its node: ${facts.reason ?? 'no answer'}`, delivered));
-  }
-
-  notHolder(): void {
-    this.#end(lost('its node has left', 'no'));
-  }
-
-  #count(bytes: number): void {
-    if (this.#holding === undefined && bytes <= UNCOUNTED_BYTES) return;
-    this.#holding ??= this.#answers?.hold(() => this.#end(lost(ANSWERS_HOLD_TOO_MUCH, 'unknown')));
-    if (this.#holding?.set(bytes) === false) this.#end(lost(ANSWERS_HOLD_TOO_MUCH, 'unknown'));
-  }
-
-  #end(error: GatewayError | undefined): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#holding?.release();
-    queueMicrotask(() => this.#sink.ended(error)); // it may not have been sent yet
-  }
 }
 
 /** An exchange under way, and the function that ends it. */
@@ -238,7 +89,7 @@ class PeerConversation implements Conversation {
   /** True where other nodes may share the conversation: its node then keeps the subscriptions of all. */
   readonly countsOwners: boolean;
   otherCalls = 0;
-  readonly #link: Link;
+  readonly #link: PeerLink;
   readonly #id: string;
   readonly #ownerId: string;
   readonly #stream: Forwarding;
@@ -256,7 +107,7 @@ class PeerConversation implements Conversation {
   #isClosed = false;
 
   private constructor(
-    link: Link,
+    link: PeerLink,
     ownerId: string,
     { profile, isShared = false }: Wanted,
     stream: Forwarding,
@@ -276,7 +127,7 @@ class PeerConversation implements Conversation {
 
   /** Undefined when the backend has no dedicated conversations. */
   static open(
-    link: Link,
+    link: PeerLink,
     ownerId: string,
     wanted: Wanted,
     signal: AbortSignal,
@@ -351,7 +202,7 @@ class PeerConversation implements Conversation {
           else if (frame.kind === 'notification') subscriber.next(frame);
           else if (frame.kind === 'question') subscriber.next(this.#question(frame));
         },
-        ended: (error) => subscriber.error(error ?? lost('its node ended the answer', 'unknown')),
+        ended: (error) => subscriber.error(error ?? answerLost('its node ended the answer', 'unknown')),
       };
       let forwarding: Forwarding;
       try {
@@ -390,7 +241,7 @@ class PeerConversation implements Conversation {
       for (const { forwarding, subscriber } of this.#exchanges.values()) {
         const delivered = forwarding.isSent ? 'unknown' : 'no';
         forwarding.cancel();
-        subscriber.error(lost(closed.reason, delivered));
+        subscriber.error(answerLost(closed.reason, delivered));
       }
     this.#messages.complete();
     this.#closed.next(closed);
@@ -441,9 +292,4 @@ class PeerConversation implements Conversation {
 
 function bytesOf(value: object): Buffer {
   return Buffer.from(JSON.stringify(value));
-}
-
-function lost(reason: string, delivered: Delivered): GatewayError {
-  const health = delivered === 'unknown' ? 'suspicious' : undefined;
-  return backendUnavailable(reason, { delivered, ...definedFields({ health }) });
 }
