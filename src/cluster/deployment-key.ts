@@ -1,5 +1,5 @@
-// The id of the deployment's key in its database: a node without this key is named at its start. Also the salt of the name of the
-// key on the network. Source: ADR 147, 178, 189.
+// The id of the deployment's key in its database: a node without this key is named at its start while others go on with it. Also
+// the salt of the name of the key on the network. Source: ADR 147, 178, 189, 413.
 
 import { randomBytes } from 'node:crypto';
 import { type Secrets, secretId } from '../auth/secrets/secrets.ts';
@@ -8,15 +8,18 @@ import type { Store } from '../persistence/store.ts';
 export const KEY_SETTING = 'cluster.key';
 
 /**
- * True if one of these secrets is the key of the deployment, which the first node stores. A node that signs with
- * another of its own replaces it: a rotation has gone on.
+ * True if one of these secrets is the key of the deployment, which the first node stores. A node that signs with another
+ * of its own replaces it: a rotation has gone on. So does one that does not know it, when no other node has it either.
  */
-export async function knowsDeploymentKey(settings: Store['settings'], secrets: Secrets): Promise<boolean> {
+export async function knowsDeploymentKey(
+  settings: Store['settings'],
+  { secrets, isElsewhere }: { readonly secrets: Secrets; readonly isElsewhere: boolean },
+): Promise<boolean> {
   const [first, ...others] = secrets.map(secretId);
   if (await settings.exchange(KEY_SETTING, undefined, first)) return true;
   const stored = await settings.read(KEY_SETTING);
   if (stored === first) return true;
-  if (stored === undefined || !others.includes(stored)) return false;
+  if (stored === undefined || (isElsewhere && !others.includes(stored))) return false;
   await settings.exchange(KEY_SETTING, stored, first); // fails only if another node has replaced it meanwhile
   return true;
 }

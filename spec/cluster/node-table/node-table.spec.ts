@@ -187,6 +187,19 @@ test('a node with another secret is foreign to the others, and is named', async 
   );
 });
 
+test('a secret that all nodes have in the place of the first one is the key of the deployment', async () => {
+  const first = await joined.join('a');
+  await first.close();
+  const secrets = [`another ${SECRET}`] as const;
+  const [a, b] = [await joined.join('a', { secrets }), await joined.join('b', { secrets })];
+  await pass(4_000);
+  assert.equal([a.find(b.life)?.node, joined.notices], ['b', []]);
+  const late = await joined.join('late');
+  await pass(4_000);
+  assert.is(late.find(a.life), undefined);
+  assert.match(joined.notices.join('\n'), 'the node "late" has another secret than the other nodes');
+});
+
 test('a node with another version of the protocol is foreign, and named with both versions, once', async () => {
   const a = await joined.join('a');
   const profiles = {

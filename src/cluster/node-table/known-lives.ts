@@ -33,6 +33,13 @@ export class KnownLives {
     return { node: known.stored.node, life, address: known.address };
   }
 
+  /** True while another node than this one goes on that is not a member. */
+  hasForeign(node: string): boolean {
+    return this.all.some(
+      ({ stored, isMember }) => !isMember && stored.end === undefined && stored.node !== node,
+    );
+  }
+
   /** True when the process may be there still: nothing but its silence ended this life, a short time ago. */
   mayReturn(life: string, nowMs: number): boolean {
     if (this.rowOf(life)?.end?.cause !== 'expired') return false;

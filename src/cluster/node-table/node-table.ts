@@ -249,8 +249,9 @@ export class NodeTable {
   /** Rejects with OperatorError when the row of this life cannot be written within 10 s. */
   async join(): Promise<void> {
     const { clock, settings, secrets, own, onNotice } = this.#options;
-    if (!(await knowsDeploymentKey(settings, secrets))) onNotice(otherKey(own.node));
     await this.#reads.now();
+    const isElsewhere = this.#known.hasForeign(own.node);
+    if (!(await knowsDeploymentKey(settings, { secrets, isElsewhere }))) onNotice(otherKey(own.node));
     this.#rules.handle({ type: 'tick' });
     this.#stopTicks = clock.background.every(TICK_MS, () => this.#rules.handle({ type: 'tick' }));
     if (await settlesWithin(this.#lives.joined, JOIN_MS, clock)) return;
