@@ -107,7 +107,7 @@ export async function createDatabase(
     if (['unavailable', 'full', 'conflict'].includes(failureOf(database, thrown) ?? '')) throw thrown;
     throw new StoreOpenError(
       `${database.label} at ${address.host}:${address.port} has no database "${address.name}", ` +
-        `and "${address.user}" may not create it: create it first`,
+        `and "${address.user}" may not create it: create it first, or grant the right to`,
       { cause: thrown },
     );
   } finally {

@@ -25,6 +25,22 @@ onMariadb('an error names the user that the server refuses', async () => {
   assert.match(message, 'refuses the user "nobody_here"');
 });
 
+onMariadb('an error of a user that may not use the database does not speak of the password', async () => {
+  const { url, drop } = await freshDatabase(reachable(maria));
+  const user = new URL(url).pathname.slice(1).replace('spec', 'user');
+  await executeSql(url, `create user ${user} identified by 's3cret'`);
+  try {
+    const own = new URL(url);
+    own.username = user;
+    own.password = 's3cret';
+    const message = await failureOf(openStore(own.href, { cwd: '/', migrations: 'apply' }));
+    assert.match(message, `and "${user}" may not create it: create it first, or grant the right to`);
+  } finally {
+    await executeSql(url, `drop user ${user}`);
+    await drop();
+  }
+});
+
 onPostgresql('an error names the user that may not create the database', async () => {
   const { url, drop } = await freshDatabase(reachable(postgres));
   const role = new URL(url).pathname.slice(1).replace('spec', 'role');

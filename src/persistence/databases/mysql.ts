@@ -65,8 +65,8 @@ export const mysql: Database = {
   },
   creation: { via: 'information_schema', sql: (name) => `create database ${name}` },
   failure: ({ code, number, message, isFatal }) => {
-    if (number === 1049) return 'no-database';
-    if (number === 1044 || number === 1045 || number === 1698) return 'credentials';
+    if (number === 1049 || number === 1044) return 'no-database'; // 1044: not there, or not for this user
+    if (number === 1045 || number === 1698) return 'credentials';
     if (number === 1205 || number === 1213 || number === 1020) return 'conflict';
     if (number === 1021 || number === 1114) return 'full';
     if (isFatal || UNAVAILABLE.has(number) || isNetworkError(code) || code.startsWith('PROTOCOL_'))
