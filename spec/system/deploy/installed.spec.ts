@@ -160,12 +160,21 @@ test.needs(
 installed('compiles in a strict program, and needs no types but those of rxjs and typebox', async () => {
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }');
   await writeFile(join(folder, 'embed.ts'), EMBEDDER);
+  await writeFile(join(folder, 'gateway.js'), readmeProgram);
   const options = ['--strict', '--exactOptionalPropertyTypes', '--skipLibCheck', 'false', '--noEmit'];
   const target = ['--target', 'es2024', '--module', 'nodenext', '--types', 'node', '--listFiles'];
+  const script = ['--checkJs', '--lib', 'es2024,esnext.disposable', 'gateway.js'];
   const types = ['--typeRoots', join(repository, 'node_modules/@types')];
   const { stdout } = await run(
     process.execPath,
-    [join(repository, 'node_modules/typescript/bin/tsc'), ...options, ...target, ...types, 'embed.ts'],
+    [
+      join(repository, 'node_modules/typescript/bin/tsc'),
+      ...options,
+      ...target,
+      ...types,
+      ...script,
+      'embed.ts',
+    ],
     { cwd: folder, maxBuffer: 16 * 1024 * 1024 },
   ).catch((failed) => {
     throw new Error(failed.stdout.replace(/^\/.*\n/gm, ''));
