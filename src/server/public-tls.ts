@@ -5,7 +5,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import type { Logger } from 'pino';
 import { readPemFile } from '../config/read-file.ts';
-import { codeOf, OperatorError, reasonOf } from '../domain/errors/errors.ts';
+import { codeOf, fileFault, OperatorError, reasonOf } from '../domain/errors/errors.ts';
 import { type Clock, systemClock } from '../domain/time/clock.ts';
 import { type CertificateEnd, certificateEndOf, warnOfEnd } from '../net/tls/certificate-end.ts';
 import { type Renewed, readRenewed } from '../net/tls/renewed.ts';
@@ -94,9 +94,8 @@ async function textOf(setting: 'tls.cert' | 'tls.key', path: string): Promise<st
   try {
     return await readPemFile(path, setting === 'tls.key' ? requirePrivate : undefined);
   } catch (cause) {
-    throw new OperatorError(`${setting}: ${path} cannot be used: ${codeOf(cause) ?? reasonOf(cause)}`, {
-      cause,
-    });
+    const reason = codeOf(cause) === undefined ? reasonOf(cause) : fileFault(cause);
+    throw new OperatorError(`${setting}: ${path} cannot be used: ${reason}`, { cause });
   }
 }
 
