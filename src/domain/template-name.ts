@@ -7,6 +7,10 @@ export const TEMPLATE_PATTERN = '^[a-z][a-z0-9-]*$';
 /** A template name, or that of a view, as a part of other patterns. */
 export const TEMPLATE_NAME = `[a-z][a-z0-9-]{0,${MAX_TEMPLATE_LENGTH - 1}}`;
 
+/** The rule of `isTemplateId` in words. */
+export const TEMPLATE_RULE =
+  'lower-case letters from a to z, digits and dashes, a letter first, and at most 128 characters';
+
 export function isTemplateId(name: string): boolean {
   return name.length <= MAX_TEMPLATE_LENGTH && new RegExp(TEMPLATE_PATTERN).test(name);
 }

@@ -67,6 +67,8 @@ test('a file that is no view is refused', async () => {
   assert.match(await complaint(gateway.run('view set', file)), 'Map keys must be unique at line 2, column 1');
   writeFileSync(file, 'title: x');
   assert.match(await complaint(gateway.run('view set', file)), 'the view has no id');
+  writeFileSync(file, 'id: Support Desk\nfrom: []\n');
+  assert.match(await complaint(gateway.run('view set', file)), 'the id of a view has lower-case letters');
 });
 
 test('view tools shows what waits for approval in a pinned view, and view approve approves it', async () => {

@@ -8,7 +8,7 @@ import { isMissing } from '../../domain/instances/start-failure.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import { didYouMean } from '../../domain/nearest.ts';
-import { isTemplateId } from '../../domain/template-name.ts';
+import { isTemplateId, TEMPLATE_RULE } from '../../domain/template-name.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { commandAt } from '../background/daemon-files.ts';
 import { type Command, type CommandInput, pairsOf } from '../command.ts';
@@ -190,10 +190,7 @@ export const instanceRegister: Command = {
   ],
   run: async (input, terminal) => {
     const template = input.positional(0);
-    if (!isTemplateId(template))
-      throw new UsageError(
-        'the name of a template has lower-case letters from a to z, digits and dashes, a letter first, and at most 128 characters',
-      );
+    if (!isTemplateId(template)) throw new UsageError(`the name of a template has ${TEMPLATE_RULE}`);
     const isDefined = input.has('defined') || input.texts('config').length > 0;
     if (!isDefined && !input.has('endpoint') && !input.has('command'))
       throw new UsageError(

@@ -3,6 +3,7 @@
 import { resolve } from 'node:path';
 import { messageOf } from '../../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
+import { isTemplateId, TEMPLATE_RULE } from '../../domain/template-name.ts';
 import { ownCommand } from '../../domain/version.ts';
 import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
@@ -68,6 +69,7 @@ export const viewSet: Command = {
     const { id } = definition;
     if (typeof id !== 'string')
       throw new CommandFailure('the view has no id: add one, such as "id: support"');
+    if (!isTemplateId(id)) throw new CommandFailure(`the id of a view has ${TEMPLATE_RULE}`);
     const gateway = await requireGateway(input, terminal);
     const record = fields(await gateway.request(pathOf(id), { method: 'PUT', body: definition }));
     return printResult(input, terminal, record, () =>
