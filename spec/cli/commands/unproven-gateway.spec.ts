@@ -71,13 +71,7 @@ test('gets no key when it relays to the gateway, from another port or another ad
   for (const { address, port } of addresses) {
     const between = await relay(address, port);
     try {
-      for (const line of [
-        'instance list',
-        'gateway status',
-        'gateway stats',
-        'user list',
-        'connect weather --verify',
-      ]) {
+      for (const line of ['instance list', 'gateway stats', 'user list', 'connect weather --verify']) {
         const { code, err } = await run(line, { STAGEDOOR_URL: between.url, STAGEDOOR_API_KEY });
         assert.is(code, 1, line);
         assert.match(err, UNPROVEN, line);
@@ -111,6 +105,18 @@ test('gets no token, neither a relay nor a gateway of which the token does not s
     logout.err,
     /the token was not ended at .* did not prove .* the login of admin, .* "npx stagedoor gateway login <name> --url http:\S+"\)/,
   );
+  assert.equal(between.secrets, []);
+  between.close();
+});
+
+test('is asked for the health of the gateway without credentials', async () => {
+  const between = await relay();
+  const env = { STAGEDOOR_URL: between.url, STAGEDOOR_API_KEY: await gateway.newKey('admin') };
+  const { code, out, err } = await run('gateway status', env);
+  assert.is(code, 0, err);
+  assert.match(out, /^status +healthy$/m);
+  assert.match(err, /^only its health is shown: http\S+ did not prove that it knows the API key /);
+  assert.is((await run('gateway health', env)).code, 0);
   assert.equal(between.secrets, []);
   between.close();
 });

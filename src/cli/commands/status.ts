@@ -1,7 +1,7 @@
 // `stagedoor gateway status | health | stats`: the state of a running gateway and of its templates; the calls of each instance.
 
 import type { Command, CommandInput } from '../command.ts';
-import { GatewayRefusal, UsageError } from '../failures.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
 import { pause, untilSignal } from '../foreground/stop-signals.ts';
 import { detailLines, duration, printResult, stateWord, type TableColumns, table } from '../output.ts';
 import {
@@ -37,11 +37,11 @@ export const gatewayStatus: Command = {
     const gateway = await requireGateway(input, terminal);
     // Health needs no account: a script that only checks the gateway may have none, or one with other permissions.
     const sampling = sampleOf(gateway).catch((error: unknown) => {
-      if (error instanceof GatewayRefusal) return error;
+      if (error instanceof CommandFailure) return error;
       throw error;
     });
     const [health, sample] = await Promise.all([gateway.health(), sampling]);
-    const isLocked = sample instanceof GatewayRefusal;
+    const isLocked = sample instanceof CommandFailure;
     const report = { url: gateway.url, health, ...(isLocked ? {} : { stats: fields(sample.stats) }) };
     const records = isLocked ? [] : instancesOf(sample.registry);
     printResult(input, terminal, report, () => summary(input, terminal, report, records));

@@ -52,6 +52,8 @@ export function namedUrl(written: string | undefined, env: Terminal['env']): str
 interface RemoteRequest {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly body?: unknown;
+  /** True: the credentials are not sent, so the gateway need not prove itself. */
+  readonly isAnonymous?: boolean;
   /** The fields that are sent as a form, without credentials: a login. */
   readonly form?: Readonly<Record<string, string>>;
   /** The longest wait for the whole answer, in ms. Default: ANSWER_MS. */
@@ -128,7 +130,7 @@ export class Remote {
     const address = this.#addressOf(path);
     const timeout = AbortSignal.timeout(timeoutMs);
     const { response, text } = await this.#busy(`waiting for ${this.url}`, async () => {
-      if (request.form === undefined) await this.#prove(timeoutMs);
+      if (request.form === undefined && request.isAnonymous !== true) await this.#prove(timeoutMs);
       try {
         const response = await fetch(address, {
           method,
@@ -147,9 +149,9 @@ export class Remote {
     return { status: response.status, body: this.#bodyOf(response, text, request) };
   }
 
-  /** The health of the gateway, also when it is unhealthy. */
+  /** The health of the gateway, also when it is unhealthy, or cannot prove itself: everybody may ask for it. */
   async health(): Promise<Fields> {
-    const health = fields(await this.request('/gateway/health'));
+    const health = fields(await this.request('/gateway/health', { isAnonymous: true }));
     if ('status' in health) return health;
     throw new CommandFailure(`${this.url} is not a gateway: its health has no status`);
   }
@@ -290,8 +292,12 @@ export class Remote {
   }
 }
 
-function contentOf({ body, form }: RemoteRequest, { headers }: RequestCredentials): RequestInit {
+function contentOf(
+  { body, form, isAnonymous = false }: RemoteRequest,
+  { headers }: RequestCredentials,
+): RequestInit {
   if (form !== undefined) return { body: new URLSearchParams(form) };
+  if (isAnonymous) return {};
   if (body === undefined) return { headers };
   return { body: JSON.stringify(body), headers: { ...headers, 'Content-Type': 'application/json' } };
 }
