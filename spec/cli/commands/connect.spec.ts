@@ -161,7 +161,14 @@ test('verifies the sign-in as a client and a browser would, and leaves no grant'
   assert.match(begun.out, 'works: as far as the sign-in page; --user <name> tries the rest');
   const wrong = await signingIn.runAt({ line: 'not the password' }, `${line} --user admin --password -`);
   assert.is(wrong.code, 1);
-  assert.match(wrong.err, 'the sign-in of admin was refused');
+  assert.match(wrong.err, 'the sign-in of admin was refused; user name or password may be wrong');
+  const made = await signingIn.run('user create vera --password planted-password --scopes gateway:read');
+  assert.is(made.code, 0, made.err);
+  const viewer = await signingIn.runAt({ line: 'planted-password' }, `${line} --user vera --password -`);
+  assert.match(
+    viewer.err,
+    'the sign-in of vera was refused; the browser got the page "Your account cannot allow this"',
+  );
   const right = await signingIn.runAt({ line: ADMIN_PASSWORD }, `${line} --user admin --password -`);
   assert.is(right.code, 0, right.err);
   assert.match(right.out, /works: .*no tools/);

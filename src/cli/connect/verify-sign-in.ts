@@ -54,9 +54,7 @@ export async function verifySignIn(
     return { tools: [], until: 'the sign-in page; --user <name> tries the rest', ms: ms() };
   const consent = await browser.send('type="password"', { ...person });
   if (consent instanceof URL || !consent.includes('value="allow"'))
-    throw new CommandFailure(
-      `the sign-in of ${person.username} was refused; user name or password may be wrong`,
-    );
+    throw new CommandFailure(`the sign-in of ${person.username} was refused; ${refusalIn(consent)}`);
   const back = await browser.send('value="allow"', { decision: 'allow' });
   if (!(back instanceof URL)) throw new CommandFailure('the browser was not sent back to the client');
   const { searchParams: said } = back;
@@ -81,6 +79,14 @@ export async function verifySignIn(
     const token = textIn(granted, 'refresh_token');
     await ask(textIn(server, 'revocation_endpoint'), { client_id: clientId, token });
   }
+}
+
+/** Why a sign-in got no page on which its user can allow. */
+function refusalIn(consent: string | URL): string {
+  if (consent instanceof URL)
+    return `the browser was sent to the client: ${consent.searchParams.get('error')}`;
+  if (consent.includes('type="password"')) return 'user name or password may be wrong';
+  return `the browser got the page "${/<h1>([^<]{1,200})</.exec(consent)?.[1] ?? 'without a title'}"`;
 }
 
 /** The metadata of the authorization server to which the endpoint sends clients. */
