@@ -34,7 +34,7 @@ test('applies a policy to few of many instances in one turn, and to none that le
   await passTurns(20);
   const turns = new TurnCounter();
   for (const ref of refs) ref.setPolicy = turns.note;
-  harness.fleet.setPolicy('t', DEFAULT_POLICY);
+  harness.fleet.templates.setPolicy('t', DEFAULT_POLICY);
   void harness.fleet.remove('t', 'i11', 0);
   await passTurns(20);
   assert.equal([turns.all, turns.fullest <= 3], [11, true]);
@@ -44,19 +44,22 @@ test('distinguishes an unknown template from an unknown instance', async () => {
   await harness.add('a', silent);
   const { fleet } = harness;
   for (const [asked, code] of [
-    [() => fleet.group('x'), 'TEMPLATE_NOT_FOUND'],
+    [() => fleet.templates.group('x'), 'TEMPLATE_NOT_FOUND'],
     [() => fleet.add(definition('a', { template: 'x' })), 'TEMPLATE_NOT_FOUND'],
-    [() => fleet.group('t').ref('b'), 'SERVER_NOT_FOUND'],
+    [() => fleet.templates.group('t').ref('b'), 'SERVER_NOT_FOUND'],
     [() => fleet.remove('t', 'b', 0), 'SERVER_NOT_FOUND'],
   ] as const) {
     assert.is(await codeOf(asked), code, String(asked));
   }
-  assert.equal([fleet.find('x', 'a'), fleet.find('t', 'b'), fleet.has('x')], [undefined, undefined, false]);
+  assert.equal(
+    [fleet.find('x', 'a'), fleet.find('t', 'b'), fleet.templates.has('x')],
+    [undefined, undefined, false],
+  );
 });
 
 test('applies a new policy to present and later instances', async () => {
   await harness.add('a', silent);
-  harness.fleet.setPolicy('t', { ...DEFAULT_POLICY, healthIntervalMs: 1_000 });
+  harness.fleet.templates.setPolicy('t', { ...DEFAULT_POLICY, healthIntervalMs: 1_000 });
   await harness.add('b', silent);
   for (let second = 0; second < 3; second += 1) {
     await pass(1_000);
@@ -261,7 +264,7 @@ test('does not restart a crashed instance that was replaced or removed meanwhile
   const successor = await harness.add('a', answers());
   await harness.fleet.remove('t', 'b', 0);
   await pass(10_000);
-  assert.equal(harness.fleet.group('t').refs, [successor]);
+  assert.equal(harness.fleet.templates.group('t').refs, [successor]);
   assert.equal([successor.state, harness.eventsOf('instance.starting').length], ['healthy', 3]);
 });
 
@@ -300,25 +303,28 @@ test('refuses new instances with SHUTTING_DOWN once it is closed', async () => {
 
 test('keeps the group of a deleted template while it is in use, and uses it again when the template returns', () => {
   const { fleet } = harness;
-  const group = fleet.acquire('t');
-  fleet.deleteTemplate('t');
-  assert.throws(() => fleet.undeletedGroup('t'), /No template named "t"/);
-  assert.equal([fleet.templates, fleet.has('t'), fleet.group('t') === group], [[], false, true]);
-  fleet.setPolicy('t', DEFAULT_POLICY);
-  assert.equal([fleet.templates, fleet.group('t') === group], [['t'], true]);
-  fleet.deleteTemplate('t');
-  fleet.release(group);
-  assert.throws(() => fleet.group('t'), /No template named "t"/);
+  const group = fleet.templates.acquire('t');
+  fleet.templates.delete('t');
+  assert.throws(() => fleet.templates.undeletedGroup('t'), /No template named "t"/);
+  assert.equal(
+    [fleet.templates.names, fleet.templates.has('t'), fleet.templates.group('t') === group],
+    [[], false, true],
+  );
+  fleet.templates.setPolicy('t', DEFAULT_POLICY);
+  assert.equal([fleet.templates.names, fleet.templates.group('t') === group], [['t'], true]);
+  fleet.templates.delete('t');
+  fleet.templates.release(group);
+  assert.throws(() => fleet.templates.group('t'), /No template named "t"/);
 });
 
 test('keeps the group of a deleted template until its instances have ended', async () => {
   const { fleet } = harness;
   await harness.add('a', silent);
   const forgotten: string[] = [];
-  fleet.forgotten$.subscribe((template) => forgotten.push(template));
+  fleet.templates.forgotten$.subscribe((template) => forgotten.push(template));
   const call = harness.call('read');
   const removed = fleet.remove('t', 'a', 1_000);
-  fleet.deleteTemplate('t');
+  fleet.templates.delete('t');
   assert.equal(forgotten, []);
   await pass(1_000);
   await removed;
@@ -328,38 +334,41 @@ test('keeps the group of a deleted template until its instances have ended', asy
 
 test('sorts the names of templates only after a change', () => {
   const { fleet } = harness;
-  const before = fleet.templates;
-  fleet.setPolicy('t', DEFAULT_POLICY);
-  assert.is(fleet.templates, before);
-  fleet.setPolicy('a', DEFAULT_POLICY);
-  assert.equal([before, fleet.templates], [['t'], ['a', 't']]);
-  fleet.deleteTemplate('t');
-  assert.equal(fleet.templates, ['a']);
-  fleet.setPolicy('t', DEFAULT_POLICY);
-  assert.equal(fleet.templates, ['a', 't']);
+  const before = fleet.templates.names;
+  fleet.templates.setPolicy('t', DEFAULT_POLICY);
+  assert.is(fleet.templates.names, before);
+  fleet.templates.setPolicy('a', DEFAULT_POLICY);
+  assert.equal([before, fleet.templates.names], [['t'], ['a', 't']]);
+  fleet.templates.delete('t');
+  assert.equal(fleet.templates.names, ['a']);
+  fleet.templates.setPolicy('t', DEFAULT_POLICY);
+  assert.equal(fleet.templates.names, ['a', 't']);
 });
 
 test('limits the number of templates, without deleted ones', () => {
   const { fleet } = harness; // it has one template already
-  for (let n = 1; n < LIMITS.templates; n += 1) fleet.setPolicy(`t${n}`, DEFAULT_POLICY);
-  assert.equal([fleet.isFullFor('t'), fleet.isFullFor('new')], [false, true]);
-  fleet.acquire('t');
-  fleet.deleteTemplate('t');
-  assert.equal([fleet.isFullFor('t'), fleet.isFullFor('t1'), fleet.isFullFor('new')], [false, false, false]);
+  for (let n = 1; n < LIMITS.templates; n += 1) fleet.templates.setPolicy(`t${n}`, DEFAULT_POLICY);
+  assert.equal([fleet.templates.isFullFor('t'), fleet.templates.isFullFor('new')], [false, true]);
+  fleet.templates.acquire('t');
+  fleet.templates.delete('t');
+  assert.equal(
+    [fleet.templates.isFullFor('t'), fleet.templates.isFullFor('t1'), fleet.templates.isFullFor('new')],
+    [false, false, false],
+  );
 });
 
 test('replaces the strategy of a template when it changes, and otherwise keeps its memory', async () => {
   for (const id of ['a', 'b']) await harness.add(id, silent);
-  const { pool } = harness.fleet.group('t');
+  const { pool } = harness.fleet.templates.group('t');
   const picks = (times: number) => Array.from({ length: times }, () => pool.pick()?.id);
   const policy = { ...DEFAULT_POLICY, strategy: 'least_connections' } as const;
-  harness.fleet.setPolicy('t', policy);
-  harness.fleet.setPolicy('t', { ...policy, strategy: 'round_robin' });
+  harness.fleet.templates.setPolicy('t', policy);
+  harness.fleet.templates.setPolicy('t', { ...policy, strategy: 'round_robin' });
   assert.equal(picks(5), ['a', 'b', 'a', 'b', 'a']);
-  harness.fleet.setPolicy('t', { ...policy, strategy: 'round_robin', maxRetries: 0 });
+  harness.fleet.templates.setPolicy('t', { ...policy, strategy: 'round_robin', maxRetries: 0 });
   assert.equal(picks(1), ['b']);
   harness.random = () => 0;
-  harness.fleet.setPolicy('t', { ...policy, strategy: 'random' });
+  harness.fleet.templates.setPolicy('t', { ...policy, strategy: 'random' });
   assert.equal(picks(3), ['a', 'a', 'a']);
 });
 
@@ -367,16 +376,16 @@ test('scores an instance against the best of its pool', async () => {
   const members = [await harness.add('a', answers()), await harness.add('b', fails('yes'))];
   await harness.call('write').end;
   await harness.call('write').end;
-  const statuses = harness.fleet.group('t').statuses();
+  const statuses = harness.fleet.templates.group('t').statuses();
   const scores = statuses.map(({ definition: { id }, snapshot: { score } }) => `${id} ${score}`);
   assert.equal(scores, ['a 100', 'b 80']);
-  const found = members.map((member) => harness.fleet.group('t').statusOf(member));
+  const found = members.map((member) => harness.fleet.templates.group('t').statusOf(member));
   assert.equal(found, statuses);
 });
 
 test('looks for the best of a pool once for all instances, also before one was measured', async () => {
   for (let index = 0; index < 20; index += 1) await harness.add(`i${index}`, answers());
-  const group = harness.fleet.group('t');
+  const group = harness.fleet.templates.group('t');
   const { candidates } = group.pool;
   let looks = 0;
   Object.defineProperty(group.pool, 'candidates', {
@@ -392,7 +401,7 @@ test('looks for the best of a pool once for all instances, also before one was m
 test('lists an instance once that is replaced while a list is read', async () => {
   for (const id of ['a', 'b', 'c']) await harness.add(id, answers());
   const ids: string[] = [];
-  for (const { definition } of harness.fleet.group('t').eachStatus()) {
+  for (const { definition } of harness.fleet.templates.group('t').eachStatus()) {
     ids.push(definition.id);
     if (ids.length === 1) await harness.add('a', answers());
   }
@@ -407,13 +416,13 @@ test('an instance of another node is listed as stopped, with the reason, and not
   const there = harness.fleet.addUnreachable(unreachable('b', { weight: 3 }));
   const { state, healthy, weight, reason } = there.snapshot();
   assert.equal([state, healthy, weight, reason], ['stopped', false, 3, 'it runs on the node "there"']);
-  assert.equal(harness.fleet.group('t').instances, [here, there]);
-  assert.equal([harness.fleet.group('t').refs, harness.fleet.ownRefs()], [[here], [here]]);
+  assert.equal(harness.fleet.templates.group('t').instances, [here, there]);
+  assert.equal([harness.fleet.templates.group('t').refs, harness.fleet.ownRefs()], [[here], [here]]);
   assert.is(harness.fleet.find('t', 'b'), there);
-  assert.is(harness.fleet.group('t').instance('b'), there);
+  assert.is(harness.fleet.templates.group('t').instance('b'), there);
   assert.is(harness.fleet.findByServerId('b'), there);
   assert.equal(views()[1], { definition: unreachable('b', { weight: 3 }), snapshot: there.snapshot() });
-  assert.is(await codeOf(() => harness.fleet.group('t').ref('b')), 'NO_HEALTHY_INSTANCE');
+  assert.is(await codeOf(() => harness.fleet.templates.group('t').ref('b')), 'NO_HEALTHY_INSTANCE');
   assert.equal([...harness.transports.keys()], ['a']);
   const found = harness.events.filter((event) => 'instanceId' in event && event.instanceId === 'b');
   assert.equal(found, []);
@@ -424,7 +433,7 @@ test('an instance of another node is never picked, and calls that name it fail w
   const nobody = { code: 'NO_HEALTHY_INSTANCE', delivered: 'no' };
   assert.equal(errorView(await harness.call('write').end), { ...nobody, retryAfterSeconds: 2 });
   assert.equal(errorView(await harness.call('write', { instanceId: 'b' }).end), nobody);
-  assert.match(noHealthyError(harness.fleet.group('t')).message, 'b: it runs on the node "there"');
+  assert.match(noHealthyError(harness.fleet.templates.group('t')).message, 'b: it runs on the node "there"');
   const found = harness.callsThat('refused').map(({ code }) => code);
   assert.equal(found, ['NO_HEALTHY_INSTANCE', 'NO_HEALTHY_INSTANCE']);
 });
@@ -436,7 +445,7 @@ test('an instance that moves to another node leaves here, and is reported as sto
   const there = harness.fleet.addUnreachable(unreachable('a'));
   await settled();
   assert.equal(
-    [harness.fleet.group('t').instances, harness.fleet.group('t').pool.candidates.length],
+    [harness.fleet.templates.group('t').instances, harness.fleet.templates.group('t').pool.candidates.length],
     [[there], 0],
   );
   assert.equal([here.state, transport.isClosed], ['stopped', true]);
@@ -464,5 +473,5 @@ async function breakBy(cause: () => unknown): Promise<void> {
 }
 
 function views() {
-  return harness.fleet.group('t').statuses();
+  return harness.fleet.templates.group('t').statuses();
 }

@@ -148,7 +148,7 @@ test('an instance actor that is stopped ends the processes that clients use', as
 test('the machine of a client session that is stopped searches no longer', async () => {
   const aborted = Promise.withResolvers<void>();
   const session: ClientSessionContext['session'] = {
-    group: harness.fleet.group('t'),
+    group: harness.fleet.templates.group('t'),
     value: newSession('t', 'ann', PLAIN),
     binding: undefined,
     deps: harness.sessions.deps,

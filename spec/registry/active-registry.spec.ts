@@ -90,10 +90,10 @@ test('bounds the memory of large definitions, whatever was replaced, changed and
 test('lists a locked instance with the reason, and starts it when its secrets can be read again', () => {
   const locked = { ...http, headers: {}, locked: '"headers" cannot be read' };
   [...active.apply({ templates: [], instances: [locked] })];
-  const [member] = harness.fleet.group('r').instances;
+  const [member] = harness.fleet.templates.group('r').instances;
   assert.equal([member?.state, member?.reason], ['stopped', '"headers" cannot be read']);
   [...active.apply({ templates: [], instances: [http] })];
-  const states = harness.fleet.group('r').instances.map(({ state }) => state);
+  const states = harness.fleet.templates.group('r').instances.map(({ state }) => state);
   assert.equal(states, ['starting']);
 });
 
@@ -117,8 +117,11 @@ test('deletes an empty template, and only the settings of one with a definition'
     active.refuseNonEmpty(template);
     active.deleteTemplate(template);
   }
-  assert.equal([fleet.has('d'), fleet.has('r'), active.settings('d').loadBalancer], [true, false, {}]);
-  assert.is(harness.fleet.group('d').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
+  assert.equal(
+    [fleet.templates.has('d'), fleet.templates.has('r'), active.settings('d').loadBalancer],
+    [true, false, {}],
+  );
+  assert.is(harness.fleet.templates.group('d').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
 });
 
 test('events of added, replaced, changed and removed instances have no secret', () => {

@@ -34,12 +34,12 @@ for (const method of ['templates.save', 'instances.save'] as const) {
     store.failing.clear();
     await registry.instances.register('r', { ...ENDPOINT, id: 'a' });
     assert.equal(await store.instances.list(), registry.active.instanceDefinitions());
-    const before = harness.fleet.group('r').ref('a');
+    const before = harness.fleet.templates.group('r').ref('a');
     store.failing.add(method);
     const change = { loadBalancer: { timeout: 9 } };
     const found = await endOf(registry.instances.register('r', { ...ENDPOINT, id: 'a', weight: 2 }, change));
     assert.is(found, `Error: ${method}`);
-    assert.is(harness.fleet.group('r').ref('a'), before);
+    assert.is(harness.fleet.templates.group('r').ref('a'), before);
     assert.equal(await store.instances.list(), [before.definition]);
   });
 }
@@ -55,10 +55,10 @@ test('changes an instance whose row was edited by hand, which changes no revisio
 
 test('deregisters nothing when instances.delete fails', async () => {
   await registry.instances.register('r', { ...ENDPOINT, id: 'a' }, FILE);
-  const ref = harness.fleet.group('r').ref('a');
+  const ref = harness.fleet.templates.group('r').ref('a');
   store.failing.add('instances.delete');
   assert.is(await endOf(registry.instances.deregister('r', 'a')), 'Error: instances.delete');
-  assert.is(harness.fleet.group('r').ref('a'), ref);
+  assert.is(harness.fleet.templates.group('r').ref('a'), ref);
   assert.is(ref.state, 'starting');
   assert.equal(await store.instances.list(), [ref.definition]);
   assert.is((await store.instances.findTombstones('r', ['a'])).get('a'), undefined);
@@ -73,8 +73,8 @@ test('a change that cannot be stored has no effect', async () => {
   store.failing.add('instances.save').add('templates.save');
   assert.is(await endOf(registry.instances.change('r', 'a', { weight: 2 })), 'Error: instances.save');
   assert.is(await endOf(registry.templates.change('r', { timeout: 9 })), 'Error: templates.save');
-  assert.is(harness.fleet.group('r').ref('a').weight, 1);
-  assert.is(harness.fleet.group('r').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
+  assert.is(harness.fleet.templates.group('r').ref('a').weight, 1);
+  assert.is(harness.fleet.templates.group('r').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
   assert.equal(registry.active.settings('r').loadBalancer, {});
 });
 

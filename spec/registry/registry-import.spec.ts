@@ -58,8 +58,8 @@ test('keeps a change that was made through the API, and ignores instances that t
 test('sets up templates, with and without instances', async () => {
   await importAll([], [{ name: 'empty', loadBalancer: { strategy: 'random' } }]);
   await importAll([entry('a', 'f1')], [{ name: 'r', loadBalancer: { max_retries: 1 } }]);
-  assert.is(harness.fleet.group('empty').policy.strategy, 'random');
-  assert.is(harness.fleet.group('r').policy.maxRetries, 1);
+  assert.is(harness.fleet.templates.group('empty').policy.strategy, 'random');
+  assert.is(harness.fleet.templates.group('r').policy.maxRetries, 1);
 });
 
 test('reports an invalid entry, imports the others, and does not remove its instance', async () => {
@@ -127,13 +127,15 @@ test('saves entries of several templates with equal ids in one group', async () 
 
 test('opens an instance again only for another backend, not for another weight', async () => {
   await importAll([entry('a', 'f1'), entry('b', 'f1')]);
-  const before = ['a', 'b'].map((id) => harness.fleet.group('r').instance(id));
+  const before = ['a', 'b'].map((id) => harness.fleet.templates.group('r').instance(id));
   const weights = [entry('a', 'f2', { weight: 3 }), entry('b', 'f2', { weight: 4 })];
   assert.equal(await importAll(weights), { ...NOTHING, changed: [a, b] });
   assert.equal(facts(), ['a file f2 3', 'b file f2 4']);
   const elsewhere = { endpoint: 'http://127.0.0.1:2/mcp' };
   await importAll([weights[0] ?? entry('a', 'f2'), entry('b', 'f3', elsewhere)]);
-  const isSame = ['a', 'b'].map((id, index) => harness.fleet.group('r').instance(id) === before[index]);
+  const isSame = ['a', 'b'].map(
+    (id, index) => harness.fleet.templates.group('r').instance(id) === before[index],
+  );
   assert.equal(isSame, [true, false]);
 });
 

@@ -95,7 +95,7 @@ test('a name that another node has just given to a view gets no template', async
     first.registry.instances.register('v', { id: 'a', endpoint: 'http://127.0.0.1:9/mcp' });
   assert.is(await codeOf(register()), 'DUPLICATE_VIEW');
   assert.is(await codeOf(first.registry.templates.ensure('v', { timeout: 5 })), 'DUPLICATE_VIEW');
-  assert.is(first.harness.fleet.has('v'), false);
+  assert.is(first.harness.fleet.templates.has('v'), false);
   assert.equal(await database.templates.list(), []);
 });
 

@@ -151,17 +151,19 @@ async function isInStep({ database, nodes }: World): Promise<void> {
       const { fleet } = harness;
       const isMine = definition.nodeId === undefined || definition.nodeId === nodeId;
       assert.is(fleet.findByServerId(serverId), fleet.find(template, id));
-      const found = fleet.group(template).refs.some((ref) => ref.id === id && ref.state === 'healthy');
+      const found = fleet.templates
+        .group(template)
+        .refs.some((ref) => ref.id === id && ref.state === 'healthy');
       assert.is(found, isMine);
       assert.is(
-        fleet.group(template).pool.candidates.some((ref) => ref.id === id),
+        fleet.templates.group(template).pool.candidates.some((ref) => ref.id === id),
         isMine,
       );
     }
-    for (const template of harness.fleet.templates)
+    for (const template of harness.fleet.templates.names)
       assert.is(
-        harness.fleet.group(template).pool.candidates.length,
-        harness.fleet.group(template).refs.length,
+        harness.fleet.templates.group(template).pool.candidates.length,
+        harness.fleet.templates.group(template).refs.length,
       );
   }
 }

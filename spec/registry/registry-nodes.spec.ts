@@ -34,16 +34,16 @@ test.after.each(() => Promise.all([a.close(), b.close()]));
 test('follows registrations, changes, replacements and deregistrations elsewhere, with the same events', async () => {
   await a.registry.instances.register('r', { ...ENDPOINT, id: 'x' }, { loadBalancer: { timeout: 5 } });
   await received(b);
-  assert.is(b.harness.fleet.group('r').ref('x').state, 'healthy');
-  assert.is(b.harness.fleet.group('r').policy.callTimeoutMs, 5_000);
-  const ref = b.harness.fleet.group('r').ref('x');
+  assert.is(b.harness.fleet.templates.group('r').ref('x').state, 'healthy');
+  assert.is(b.harness.fleet.templates.group('r').policy.callTimeoutMs, 5_000);
+  const ref = b.harness.fleet.templates.group('r').ref('x');
   await a.registry.instances.change('r', 'x', { weight: 7 });
   await received(b);
-  assert.is(b.harness.fleet.group('r').ref('x'), ref, 'its session continues');
+  assert.is(b.harness.fleet.templates.group('r').ref('x'), ref, 'its session continues');
   assert.is(ref.weight, 7);
   await a.registry.instances.register('r', { endpoint: 'http://127.0.0.1:8/mcp', id: 'x' });
   await received(b);
-  assert.is.not(b.harness.fleet.group('r').ref('x'), ref);
+  assert.is.not(b.harness.fleet.templates.group('r').ref('x'), ref);
   await a.registry.templates.change('r', { timeout: 6 });
   await received(b);
   assert.equal(b.definitions, a.definitions);
@@ -61,10 +61,10 @@ test('its own changes lead to no work at the next notice, and are not read again
   await a.registry.instances.register('r', { ...ENDPOINT, id: 'x', metadata: { zero: -0, gone: undefined } });
   await a.registry.instances.register('r', { ...COMMAND, id: 'y' }, { loadBalancer: { timeout: 5 } });
   await a.registry.instances.register('r', { id: 'f' }, { handler: () => ({}) });
-  const refs = a.harness.fleet.group('r').refs;
+  const refs = a.harness.fleet.templates.group('r').refs;
   const { length } = a.harness.events;
   await received(a);
-  assert.equal([a.harness.fleet.group('r').refs, a.harness.events.slice(length)], [refs, []]);
+  assert.equal([a.harness.fleet.templates.group('r').refs, a.harness.events.slice(length)], [refs, []]);
   await a.registry.instances.change('r', 'x', { weight: 2 });
   await a.registry.instances.deregister('r', 'y');
   await a.registry.templates.ensure('s', { timeout: 5 });
@@ -75,7 +75,7 @@ test('its own changes lead to no work at the next notice, and are not read again
   await a.registry.instances.change('r', 'z', { weight: 3 });
   await received(b);
   assert.equal([a.definitions, b.definitions], [a.definitions, await database.instances.list()]);
-  assert.is(a.harness.fleet.group('r').ref('x'), refs[0]);
+  assert.is(a.harness.fleet.templates.group('r').ref('x'), refs[0]);
 });
 
 test('lists a program of another node, and never starts it', async () => {
@@ -85,7 +85,7 @@ test('lists a program of another node, and never starts it', async () => {
   assert.equal(b.definitions, [definition]);
   assert.is(b.harness.transports.size, 0);
   assert.is(b.registry.active.find('r', 'x')?.nodeId, 'a');
-  assert.is(await codeOf(() => b.harness.fleet.group('r').ref('x')), 'NO_HEALTHY_INSTANCE');
+  assert.is(await codeOf(() => b.harness.fleet.templates.group('r').ref('x')), 'NO_HEALTHY_INSTANCE');
   assert.equal(b.changes, ['settings r', 'registered x']);
   assert.is(b.harness.eventsOf('instance.starting').length, 0);
 });
@@ -96,7 +96,7 @@ test('starts its own programs at its start, and lists those of others', async ()
   await a.registry.instances.register('r', { ...ENDPOINT, id: 'z' });
   const again = new Node('a', database);
   await again.registry.load();
-  const running = again.harness.fleet.group('r').refs.map(({ id }) => id);
+  const running = again.harness.fleet.templates.group('r').refs.map(({ id }) => id);
   const listed = again.definitions.map(({ id, nodeId }) => `${id} of ${nodeId}`);
   assert.equal(running, ['x', 'z']);
   assert.equal(listed, ['x of a', 'y of b', 'z of undefined']);
@@ -107,11 +107,11 @@ test('starts its own programs at its start, and lists those of others', async ()
 test('changes and deregisters a program of another node, which stops it at the next notice', async () => {
   await a.registry.instances.register('r', { ...COMMAND, id: 'x' });
   await received(b);
-  const ref = a.harness.fleet.group('r').ref('x');
+  const ref = a.harness.fleet.templates.group('r').ref('x');
   const changed = await b.registry.instances.change('r', 'x', { weight: 4, metadata: { zone: 'z' } });
   assert.equal([changed.weight, changed.nodeId, b.definitions], [4, 'a', [changed]]);
   await received(a);
-  assert.is(a.harness.fleet.group('r').ref('x'), ref);
+  assert.is(a.harness.fleet.templates.group('r').ref('x'), ref);
   assert.equal(ref.definition, changed);
   const transport = a.harness.backend('x');
   await b.registry.instances.deregister('r', 'x');
@@ -132,13 +132,13 @@ test('registering a program of another node takes it over, and that node stops i
   );
   assert.equal([replaced, definition.nodeId, definition.serverId], [true, 'b', before.serverId]);
   assert.is(definition.createdAt, before.createdAt);
-  assert.is(b.harness.fleet.group('r').ref('x').state, 'healthy');
+  assert.is(b.harness.fleet.templates.group('r').ref('x').state, 'healthy');
   const transport = a.harness.backend('x');
   const { length } = a.harness.events;
   await received(a);
   assert.is(transport.isClosed, true);
   assert.equal(a.definitions, [definition]);
-  assert.is(a.harness.fleet.group('r').pool.candidates.length, 0);
+  assert.is(a.harness.fleet.templates.group('r').pool.candidates.length, 0);
   const found = a.harness.events.slice(length).map(({ type }) => type);
   assert.equal(found, ['instance.registered', 'instance.draining', 'instance.stopped']);
 });
@@ -214,7 +214,8 @@ test('forgets a template that was deleted elsewhere, unless it has a function he
   await b.registry.instances.register('s', {}, { handler: () => ({}) });
   for (const template of ['r', 's']) await a.registry.templates.delete(template);
   await received(b);
-  const left = ({ harness: { fleet } }: typeof a) => ['r', 's'].filter((template) => fleet.has(template));
+  const left = ({ harness: { fleet } }: typeof a) =>
+    ['r', 's'].filter((template) => fleet.templates.has(template));
   assert.equal([left(a), left(b)], [[], ['s']]);
   assert.equal(await database.templates.list(), []);
   await a.registry.templates.ensure('r', {});
@@ -279,7 +280,7 @@ test('a template that another node deleted a moment before a registration has no
   for (const node of [a, b]) {
     await received(node);
     assert.equal(node.registry.active.settings('r').loadBalancer, {});
-    assert.is(node.harness.fleet.group('r').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
+    assert.is(node.harness.fleet.templates.group('r').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
   }
 });
 
@@ -375,7 +376,7 @@ test('serves the known instances while the database is down, and catches up afte
   const found = b.definitions.map(({ id, weight }) => [id, weight]);
   assert.equal(found, [['x', 1]]);
   assert.equal(b.registry.active.settings('r').loadBalancer, {});
-  assert.is(b.harness.fleet.group('r').ref('x').state, 'healthy');
+  assert.is(b.harness.fleet.templates.group('r').ref('x').state, 'healthy');
   await pass(500);
   assert.is(b.harness.eventsOf('registry.behind').length, 1);
   b.store.failing.clear();

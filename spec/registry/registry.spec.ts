@@ -87,7 +87,7 @@ test('stores an instance, and replaces it in place: same server id, same creatio
   assert.equal(await store.instances.list(), [definition]);
   assert.equal(await store.templates.list(), [{ name: 'r', loadBalancer: {} }]);
   assert.equal(registry.active.instanceDefinitions(), [definition]);
-  assert.equal(harness.fleet.group('r').ref('a').definition, definition);
+  assert.equal(harness.fleet.templates.group('r').ref('a').definition, definition);
 });
 
 test('does not store a function, and forgets what was stored under its id', async () => {
@@ -120,7 +120,7 @@ test('loads a stored instance whose template is not stored', async () => {
   const other = new Node('b', new MemoryStore());
   if (definition !== undefined) await other.store.instances.save({ ...definition, template: 'orphan' });
   await other.registry.load();
-  assert.is(other.harness.fleet.group('orphan').ref('a').serverId, 'a');
+  assert.is(other.harness.fleet.templates.group('orphan').ref('a').serverId, 'a');
   await other.close();
 });
 

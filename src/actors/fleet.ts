@@ -1,13 +1,11 @@
 // All instances of a gateway, by template and by server id. Spawns their actors, feeds the pool of each template, and
-// emits their events. Instances of other nodes without a connection are only listed. It makes no calls (dispatcher.ts)
-// and stores nothing (registry.ts).
+// emits their events. Instances of other nodes without a connection are only listed. Its templates are in
+// template-groups.ts. It makes no calls (dispatcher.ts) and stores nothing (registry.ts).
 
 import { firstValueFrom, Subject } from 'rxjs';
 import { createActor } from 'xstate';
-import type { TemplatePolicy } from '../balancing/policy.ts';
 import { reasonOf } from '../domain/errors/errors.ts';
 import { shuttingDown } from '../domain/errors/gateway-errors.ts';
-import { templateNotFound } from '../domain/errors/registry-errors.ts';
 import type { ActorInspection } from '../domain/events/actor-inspection.ts';
 import { eventOf, type GatewayEvent } from '../domain/events/events.ts';
 import type { InstanceDefinition, InstanceState } from '../domain/instances/instance.ts';
@@ -27,7 +25,8 @@ import type { ToolRules } from './instances/tool-cache.ts';
 import type { TrustOf } from './instances/tool-trust.ts';
 import { UnreachableInstance } from './instances/unreachable-instance.ts';
 import { instanceActorIds, type RootActor, startRoot } from './root.machine.ts';
-import { type Instance, TemplateGroup } from './template-group.ts';
+import type { Instance } from './template-group.ts';
+import { TemplateGroups } from './template-groups.ts';
 
 interface FleetOptions
   extends Omit<InstanceActorInput, 'definition' | 'policy' | 'toolRules' | 'open' | 'isElsewhere'> {
@@ -63,17 +62,12 @@ interface AddedInstance {
   readonly restarted?: Restarted | undefined;
 }
 
-/** All instances of a gateway, and the groups of their templates. */
+/** All instances of a gateway, and its templates. */
 export class Fleet {
   readonly #options: FleetOptions;
   /** The parent of all actors. */
   readonly root: RootActor;
-  /**
-   * The groups by template. The group of a deleted template is kept while sessions or leaving instances use it; the
-   * template may be created again.
-   */
-  readonly #groups = new Map<string, TemplateGroup>();
-  #sorted: readonly string[] | undefined;
+  readonly templates: TemplateGroups;
   readonly #byServerId = new Map<string, Instance>();
   readonly #endings = new Endings();
   /**
@@ -81,10 +75,6 @@ export class Fleet {
    * completes it after `close`.
    */
   readonly listChanged$ = new Subject<ListChange>();
-  /** Emits the names of deleted templates that are in use. Hot, no replay. */
-  readonly deleted$ = new Subject<string>();
-  /** Emits the names of deleted templates that are not in use any more. Hot, no replay. */
-  readonly forgotten$ = new Subject<string>();
   /** Emits instances that were started here. Hot, no replay. */
   readonly added$ = new Subject<InstanceRef>();
   readonly #nextActorId: () => string;
@@ -92,78 +82,12 @@ export class Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options;
+    const isClosing = () => this.#isClosing;
+    const toolsChanged = (template: string) => this.listChanged$.next({ template, list: 'tools' });
+    this.templates = new TemplateGroups({ ...options, isClosing, toolsChanged });
     this.root = startRoot(options.clock, options.inspect);
     this.root.subscribe({ complete: () => this.#stopped() });
     this.#nextActorId = instanceActorIds(this.root);
-  }
-
-  /**
-   * The names of the templates, sorted. The same array until a template is added or deleted, since every call at
-   * `/mcp` reads it.
-   */
-  get templates(): readonly string[] {
-    this.#sorted ??= [...this.#groups.keys()].filter((template) => this.has(template)).sort();
-    return this.#sorted;
-  }
-
-  has(template: string): boolean {
-    return this.#groups.get(template)?.isDeleted === false;
-  }
-
-  /** The group of a template, or of a deleted template that is in use. Throws TEMPLATE_NOT_FOUND. */
-  group(template: string): TemplateGroup {
-    const group = this.#groups.get(template);
-    if (group === undefined) throw templateNotFound(template);
-    return group;
-  }
-
-  /** The group of a template that is not deleted. Throws TEMPLATE_NOT_FOUND. */
-  undeletedGroup(template: string): TemplateGroup {
-    const group = this.group(template);
-    if (group.isDeleted) throw templateNotFound(template);
-    return group;
-  }
-
-  /** Keeps the group in use until `release`, which must be called once. As `group` otherwise. */
-  acquire(template: string): TemplateGroup {
-    const group = this.group(template);
-    group.references += 1;
-    return group;
-  }
-
-  release(group: TemplateGroup): void {
-    group.references -= 1;
-    this.#forgetUnused(group);
-  }
-
-  /** True when adding those of the templates that do not exist would exceed LIMITS.templates. */
-  isFullFor(...templates: readonly string[]): boolean {
-    const { size: added } = new Set(templates.filter((template) => !this.has(template)));
-    if (added === 0 || this.#groups.size + added <= LIMITS.templates) return false;
-    return this.templates.length + added > LIMITS.templates;
-  }
-
-  /** Adds the template unless it exists, and sets its policy. */
-  setPolicy(template: string, policy: TemplatePolicy): void {
-    const group = this.#groups.get(template);
-    if (!this.has(template)) this.#sorted = undefined;
-    if (group === undefined) this.#groups.set(template, new TemplateGroup(template, policy, this.#options));
-    else if (group.setPolicy(policy)) this.listChanged$.next({ template, list: 'tools' });
-    void this.#options.scheduler.each(this.group(template).refs, (ref) => this.#renewPolicy(ref));
-  }
-
-  /** Gives an instance the present policy, unless the instance has ended since this was scheduled. */
-  #renewPolicy(ref: InstanceRef): void {
-    if (this.find(ref.template, ref.id) === ref) ref.setPolicy(this.group(ref.template).policy);
-  }
-
-  /** Deletes the template, which must have no instances. Throws TEMPLATE_NOT_FOUND. */
-  deleteTemplate(template: string): void {
-    const group = this.group(template);
-    group.isDeleted = true;
-    this.#sorted = undefined;
-    if (group.references > 0) this.deleted$.next(template);
-    else this.#forgetUnused(group);
   }
 
   /**
@@ -179,7 +103,7 @@ export class Fleet {
     if (this.#isClosing) throw shuttingDown();
     const { template, id, serverId } = definition;
     const { trustOf, toolLists } = this.#options;
-    const group = this.group(template);
+    const group = this.templates.group(template);
     this.#removePredecessor(template, id);
     const toolRules: ToolRules = {
       trust: () => trustOf(template),
@@ -235,13 +159,13 @@ export class Fleet {
 
   /** Removes an instance. Resolves when it has ended on this node. Throws TEMPLATE_NOT_FOUND or SERVER_NOT_FOUND. */
   remove(template: string, id: string, withinMs: number): Promise<void> {
-    const ended = this.#remove(this.group(template).instance(id), withinMs);
+    const ended = this.#remove(this.templates.group(template).instance(id), withinMs);
     this.#checkLists(template, id);
     return ended;
   }
 
   find(template: string, id: string): Instance | undefined {
-    return this.#groups.get(template)?.byId.get(id);
+    return this.templates.find(template)?.byId.get(id);
   }
 
   findByServerId(serverId: string): Instance | undefined {
@@ -255,13 +179,7 @@ export class Fleet {
 
   /** All instances that this node runs, template by template. */
   ownRefs(): InstanceRef[] {
-    return this.templates.flatMap((template) => this.group(template).refs).filter((ref) => !ref.isElsewhere);
-  }
-
-  /** The instances of one template, or of all. Throws TEMPLATE_NOT_FOUND, also for a deleted template. */
-  undeletedInstances(template?: string): Instance[] {
-    const templates = template === undefined ? this.templates : [template];
-    return templates.flatMap((name) => this.undeletedGroup(name).instances);
+    return this.#refs.filter((ref) => !ref.isElsewhere);
   }
 
   /** The number of programs that run here, without dedicated processes, and of exchanges under way. */
@@ -274,19 +192,23 @@ export class Fleet {
 
   /** The number of exchanges under way, including those of instances that leave. */
   get underWay(): number {
-    const refs = this.templates.flatMap((template) => this.group(template).refs);
-    return [...refs, ...this.#endings.refs].reduce((sum, ref) => sum + ref.calls.underWay, 0);
+    return [...this.#refs, ...this.#endings.refs].reduce((sum, ref) => sum + ref.calls.underWay, 0);
+  }
+
+  /** The instances that calls reach from here, template by template. */
+  get #refs(): InstanceRef[] {
+    return this.templates.names.flatMap((template) => this.templates.group(template).refs);
   }
 
   /** Empties the pools, lets calls in flight finish within `graceMs`, ends every instance and then the root. */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     const { scheduler } = this.#options;
-    const instances = this.templates.flatMap((template) => this.group(template).instances);
+    const instances = this.templates.undeletedInstances();
     await scheduler.each(this.#endings.refs, (ref) => ref.leave(graceMs)); // they get no more time than others
     await scheduler.each(instances, (instance) => void this.#remove(instance, graceMs));
     await this.#endings.untilEnded();
-    await scheduler.each(this.#groups.values(), (group) => group.close());
+    await scheduler.each(this.templates.groups, (group) => group.close());
     this.root.stop();
   }
 
@@ -297,8 +219,8 @@ export class Fleet {
 
   /** The root was stopped: ends the remaining instances at once. */
   #stopped(): void {
-    const groups = [...this.#groups.values()];
-    for (const instance of [...groups.flatMap(({ refs }) => refs), ...this.#endings.refs]) instance.leave(0);
+    const refs = this.templates.groups.flatMap((group) => group.refs);
+    for (const instance of [...refs, ...this.#endings.refs]) instance.leave(0);
   }
 
   #emitEmission(ref: InstanceRef, emission: InstanceEmission): void {
@@ -314,18 +236,18 @@ export class Fleet {
   }
 
   #checkLists(template: string, id: string): void {
-    for (const list of this.group(template).capabilities.check(id))
+    for (const list of this.templates.group(template).capabilities.check(id))
       this.listChanged$.next({ template, list });
   }
 
   /** Adds an instance as the last of its template. One with the same id must be removed first. */
   #list(instance: Instance): void {
-    this.group(instance.template).byId.set(instance.id, instance);
+    this.templates.group(instance.template).byId.set(instance.id, instance);
     this.#byServerId.set(instance.serverId, instance);
   }
 
   #unlist(instance: Instance): void {
-    this.group(instance.template).byId.delete(instance.id);
+    this.templates.group(instance.template).byId.delete(instance.id);
     // The server id may belong to another instance by now: two nodes may have swapped two instances.
     if (this.#byServerId.get(instance.serverId) === instance) this.#byServerId.delete(instance.serverId);
   }
@@ -368,14 +290,8 @@ export class Fleet {
 
   /** Resolves at the end of an instance that was removed or has crashed. Its group is in use until then. */
   #track(ref: InstanceRef, end: Promise<unknown>): Promise<void> {
-    const group = this.acquire(ref.template);
-    return this.#endings.add(ref, end, () => this.release(group));
-  }
-
-  #forgetUnused({ template, isDeleted, references }: TemplateGroup): void {
-    if (!isDeleted || references > 0 || this.#isClosing) return;
-    this.#groups.delete(template);
-    this.forgotten$.next(template);
+    const group = this.templates.acquire(ref.template);
+    return this.#endings.add(ref, end, () => this.templates.release(group));
   }
 
   /** True when another instance has the same id: events with that id are then about the other one. */

@@ -28,7 +28,7 @@ export interface InstanceStatus {
   readonly snapshot: InstanceSnapshot;
 }
 
-interface TemplateGroupDeps extends Pick<InstanceActorInput, 'random' | 'emit' | 'clock'> {
+export interface TemplateGroupDeps extends Pick<InstanceActorInput, 'random' | 'emit' | 'clock'> {
   /** For the calls that wait. */
   readonly scheduler: TaskScheduler;
   readonly trustOf: TrustOf;

@@ -61,7 +61,7 @@ export function composeGateway(
   const clients = composeClients(base, instances, readiness);
   const { clock, definitions, requestBytes } = base;
   const { fleet, registry, openTransport } = instances;
-  const hasTemplate = (template: string): boolean => fleet.has(template);
+  const hasTemplate = (template: string): boolean => fleet.templates.has(template);
   const hasView = (view: string): boolean => registry.views.find(view) !== undefined;
   return {
     ...base,
@@ -162,7 +162,8 @@ function composeInstances(base: Base) {
     scheduler,
     emit,
     clock: plainClock,
-    hintsOf: (template) => (fleet.has(template) ? (fleet.group(template).policy.annotate ?? {}) : {}),
+    hintsOf: (template) =>
+      fleet.templates.has(template) ? (fleet.templates.group(template).policy.annotate ?? {}) : {},
     onChanged: (template) => fleet.listChanged$.next({ template, list: 'tools' }),
     steps: () => registry.steps,
   });

@@ -217,47 +217,47 @@ export class Gateway {
    * it.
    */
   drain(template: string, id: string): void {
-    this.#deps.fleet.group(template).ownRef(id).drain();
+    this.#deps.fleet.templates.group(template).ownRef(id).drain();
   }
 
   /** Gives a drained instance calls again. Throws as `drain` does. */
   resume(template: string, id: string): void {
-    this.#deps.fleet.group(template).ownRef(id).resume();
+    this.#deps.fleet.templates.group(template).ownRef(id).resume();
   }
 
   /** Lets calls in flight finish, at most 30 s, then opens a new session or starts a new process. */
   restart(template: string, id: string): void {
-    this.#deps.fleet.group(template).ownRef(id).restart();
+    this.#deps.fleet.templates.group(template).ownRef(id).restart();
   }
 
   /** Names of all templates, sorted. A template exists from its first instance or setting until `deleteTemplate`. */
   templates(): string[] {
-    return [...this.#deps.fleet.templates];
+    return [...this.#deps.fleet.templates.names];
   }
 
   /** True while the template exists. */
-  readonly hasTemplate = (template: string): boolean => this.#deps.fleet.has(template);
+  readonly hasTemplate = (template: string): boolean => this.#deps.fleet.templates.has(template);
 
   /**
    * Throws TEMPLATE_NOT_FOUND unless the template, or a view of this name, exists. Cheaper than `template`.
    * @internal
    */
   requireExisting(name: string): void {
-    if (!this.views.has(name)) this.#deps.fleet.undeletedGroup(name);
+    if (!this.views.has(name)) this.#deps.fleet.templates.undeletedGroup(name);
   }
 
   /** Settings, policy and instances of a template. TEMPLATE_NOT_FOUND. */
   template(template: string): ShownTemplate {
     const { fleet, registry, clientSide } = this.#deps;
-    const { policy } = fleet.undeletedGroup(template);
+    const { policy } = fleet.templates.undeletedGroup(template);
     const [settings, auth] = [registry.active.settings(template), registry.active.authOf(template)];
-    const instances = fleet.group(template).instances.map(({ definition }) => definition);
+    const instances = fleet.templates.group(template).instances.map(({ definition }) => definition);
     return { settings, policy, auth, instances, withheld: clientSide.withheld.of(template) };
   }
 
   /** One instance, by its id. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   instance(template: string, id: string): Server {
-    const group = this.#deps.fleet.group(template);
+    const group = this.#deps.fleet.templates.group(template);
     return this.#server(group.statusOf(group.instance(id)));
   }
 
@@ -266,14 +266,14 @@ export class Gateway {
     const { fleet } = this.#deps;
     const instance = fleet.findByServerId(serverId);
     if (instance === undefined) throw serverNotFound(serverId);
-    return this.#server(fleet.group(instance.template).statusOf(instance));
+    return this.#server(fleet.templates.group(instance.template).statusOf(instance));
   }
 
   /** All instances, template by template; or those of one template: TEMPLATE_NOT_FOUND. */
   servers(template?: string): Server[] {
     const { fleet } = this.#deps;
-    if (template !== undefined) fleet.undeletedGroup(template);
-    return [...this.eachServer(template === undefined ? fleet.templates : [template])];
+    if (template !== undefined) fleet.templates.undeletedGroup(template);
+    return [...this.eachServer(template === undefined ? fleet.templates.names : [template])];
   }
 
   /**
@@ -284,7 +284,7 @@ export class Gateway {
   *eachServer(templates: readonly string[]): Generator<Server> {
     for (const template of templates)
       if (this.hasTemplate(template))
-        for (const status of this.#deps.fleet.undeletedGroup(template).eachStatus())
+        for (const status of this.#deps.fleet.templates.undeletedGroup(template).eachStatus())
           yield this.#server(status);
   }
 
@@ -347,14 +347,14 @@ export class Gateway {
 
   /** The health of a template now. Draining and stopped instances are listed, but not counted. TEMPLATE_NOT_FOUND. */
   health(template: string): TemplateHealth {
-    const group = this.#deps.fleet.undeletedGroup(template);
+    const group = this.#deps.fleet.templates.undeletedGroup(template);
     const instances = group.statuses().map(({ snapshot }) => snapshot);
     return { template, strategy: group.policy.strategy, instances, ...countHealth(instances) };
   }
 
   /** The counts of `health`, of one template or of all. TEMPLATE_NOT_FOUND. */
   countInstances(template?: string): Pick<TemplateHealth, 'total' | 'healthy'> {
-    return countHealth(this.#deps.fleet.undeletedInstances(template));
+    return countHealth(this.#deps.fleet.templates.undeletedInstances(template));
   }
 
   /**
@@ -380,8 +380,8 @@ export class Gateway {
   snapshot(): TemplateSnapshot[] {
     const { fleet, traffic } = this.#deps;
     const clients = traffic.clients();
-    return fleet.templates.map((template) => {
-      const group = fleet.group(template);
+    return fleet.templates.names.map((template) => {
+      const group = fleet.templates.group(template);
       return {
         template,
         queued: group.queue.length,

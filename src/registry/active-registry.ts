@@ -81,7 +81,7 @@ export class ActiveRegistry {
 
   /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
   settings(template: string): TemplateSettings {
-    this.#deps.fleet.undeletedGroup(template);
+    this.#deps.fleet.templates.undeletedGroup(template);
     return this.#settings.get(template) ?? { name: template, loadBalancer: {} };
   }
 
@@ -97,7 +97,7 @@ export class ActiveRegistry {
     const { name } = change;
     const present = this.#settings.get(name);
     const after = changedTemplate(present ?? { loadBalancer: {} }, change);
-    return this.#deps.fleet.has(name) && isDeepStrictEqual(after, present);
+    return this.#deps.fleet.templates.has(name) && isDeepStrictEqual(after, present);
   }
 
   /** REGISTRY_FULL when these instances, which are new, replaced or changed, would exceed a limit. */
@@ -106,7 +106,7 @@ export class ActiveRegistry {
     const added = definitions.filter(({ template, id }) => fleet.find(template, id) === undefined);
     if (added.length > 0 && fleet.size + added.length > MAX_INSTANCES)
       throw registryFull('instances', MAX_INSTANCES);
-    if (fleet.isFullFor(...added.map(({ template }) => template)))
+    if (fleet.templates.isFullFor(...added.map(({ template }) => template)))
       throw registryFull('templates', LIMITS.templates);
     const more = definitions.reduce((sum, definition) => sum + this.#moreBytes(definition), 0);
     if (more > 0 && this.#instanceBytes + more > MAX_INSTANCES_BYTES)
@@ -126,13 +126,16 @@ export class ActiveRegistry {
   usesAccounts(template: string, endpoint: string, who: InstanceAuth['who']): boolean {
     const isUsed = ({ definition }: Instance) =>
       definition.endpoint === endpoint && definition.auth?.who === who;
-    return this.#deps.fleet.has(template) && this.#deps.fleet.group(template).instances.some(isUsed);
+    return (
+      this.#deps.fleet.templates.has(template) &&
+      this.#deps.fleet.templates.group(template).instances.some(isUsed)
+    );
   }
 
   instanceDefinitions(): InstanceDefinition[] {
     const { fleet } = this.#deps;
-    return fleet.templates
-      .flatMap((template) => fleet.group(template).instances)
+    return fleet.templates.names
+      .flatMap((template) => fleet.templates.group(template).instances)
       .map(({ definition }) => definition);
   }
 
@@ -160,13 +163,13 @@ export class ActiveRegistry {
     const defined = this.#activeDefinitions.get(name)?.load_balancer;
     const own = policyOf({ ...defined, ...loadBalancer }, policy);
     this.#deps.approvals?.setPinned(name, own.approve === 'pinned');
-    fleet.setPolicy(name, own);
+    fleet.templates.setPolicy(name, own);
   }
 
   /** VALIDATION_ERROR while the template has instances, TEMPLATE_NOT_FOUND. */
   refuseNonEmpty(template: string): void {
-    this.#deps.fleet.undeletedGroup(template);
-    const { length: count } = this.#deps.fleet.group(template).instances;
+    this.#deps.fleet.templates.undeletedGroup(template);
+    const { length: count } = this.#deps.fleet.templates.group(template).instances;
     if (count === 0) return;
     const msg = `${counted(count, 'instance')} must be deregistered first`;
     throw validationFailed([{ loc: ['path', 'template'], msg, type: 'value_error' }]);
@@ -179,7 +182,7 @@ export class ActiveRegistry {
     if (this.#activeDefinitions.has(template)) this.#setPolicy({ name: template, loadBalancer: {} });
     else {
       this.#deps.approvals?.setPinned(template, false);
-      fleet.deleteTemplate(template);
+      fleet.templates.delete(template);
     }
     this.#deps.emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });
   }
@@ -198,7 +201,7 @@ export class ActiveRegistry {
     const { fleet } = this.#deps;
     this.#activeDefinitions.delete(template);
     const remains = this.#activeDefinitions.has(template) || this.#settings.has(template);
-    if (!remains && fleet.group(template).byId.size === 0) this.deleteTemplate(template);
+    if (!remains && fleet.templates.group(template).byId.size === 0) this.deleteTemplate(template);
     else this.#definitionChanged(template);
   }
 
@@ -208,7 +211,7 @@ export class ActiveRegistry {
     const { name: _, loadBalancer = {}, ...others } = this.#settings.get(template) ?? {};
     const isEmpty = Object.keys({ ...loadBalancer, ...definedFields(others) }).length === 0;
     const hasNothing = isEmpty && !this.#activeDefinitions.has(template);
-    return hasNothing && fleet.has(template) && fleet.group(template).byId.size === 0;
+    return hasNothing && fleet.templates.has(template) && fleet.templates.group(template).byId.size === 0;
   }
 
   #definitionChanged(template: string): void {
@@ -243,7 +246,7 @@ export class ActiveRegistry {
     const before = this.find(template, id);
     if (before === undefined) return this.start(definition);
     if (before !== definition) this.change(definition);
-    return this.#deps.fleet.group(template).instance(id);
+    return this.#deps.fleet.templates.group(template).instance(id);
   }
 
   /** Applies a change of an instance, which is opened again if it changes a field of the backend. */
@@ -256,7 +259,7 @@ export class ActiveRegistry {
   }
 
   #update(definition: InstanceDefinition): void {
-    const instance = this.#deps.fleet.group(definition.template).instance(definition.id);
+    const instance = this.#deps.fleet.templates.group(definition.template).instance(definition.id);
     this.#instanceBytes += this.#moreBytes(definition);
     instance.change(definition);
     this.#deps.emit({ type: 'instance.changed', ...eventOf(this.#deps.clock, definition) });
@@ -265,7 +268,7 @@ export class ActiveRegistry {
   /** Running calls may finish. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   remove(template: string, id: string): void {
     const { fleet, handlers } = this.#deps;
-    const { definition } = fleet.group(template).instance(id);
+    const { definition } = fleet.templates.group(template).instance(id);
     handlers.delete(definition.serverId);
     this.#instanceBytes -= keptBytes(definition);
     void fleet.remove(template, id, LIMITS.drainMs);
@@ -310,7 +313,8 @@ export class ActiveRegistry {
       yield before === undefined;
     }
     for (const name of [...this.#settings.keys()]) {
-      if (!settings.has(name) && this.#deps.fleet.group(name).byId.size === 0) this.deleteTemplate(name);
+      if (!settings.has(name) && this.#deps.fleet.templates.group(name).byId.size === 0)
+        this.deleteTemplate(name);
       yield false;
     }
     const defined = new Set(definitions.map(({ id }) => id));

@@ -228,9 +228,9 @@ function finishOne(id: string): void {
 }
 
 function waiting(): number {
-  return harness.fleet.group('t').queue.length;
+  return harness.fleet.templates.group('t').queue.length;
 }
 
 function inFlight(): number[] {
-  return harness.fleet.group('t').refs.map((ref) => ref.activeCalls);
+  return harness.fleet.templates.group('t').refs.map((ref) => ref.activeCalls);
 }

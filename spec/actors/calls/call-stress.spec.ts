@@ -52,8 +52,8 @@ test('each call ends once, as its last instance ended it, and is repeated only w
       }
       const found = harness.fleet.ownRefs().map(({ activeCalls }) => activeCalls);
       assert.equal(found, [0, 0, 0, 0, 0]);
-      const active = harness.fleet.templates.map(
-        (name) => harness.fleet.group(name).pool.outliers.activeCalls,
+      const active = harness.fleet.templates.names.map(
+        (name) => harness.fleet.templates.group(name).pool.outliers.activeCalls,
       );
       assert.equal(active, [0], 'the pool counts the same');
       const finished = harness.attempts().length;

@@ -161,7 +161,7 @@ test('a queued call does not take capacity that is yielded at an ejected instanc
   const [a, b] = [harness.ref('a'), harness.ref('b')];
   while (b.activeCalls < b.capacity) harness.call('write', { timeoutMs: 60_000 });
   const yielded: string[] = [];
-  const { queue } = harness.fleet.group('t');
+  const { queue } = harness.fleet.templates.group('t');
   queue.addYielding({ target: a, yield: () => yielded.push('a') });
   const call = harness.call('write');
   queue.addYielding({ target: a, yield: () => yielded.push('a, later') });
@@ -230,7 +230,7 @@ test('the deadline includes time in the queue, where a timeout says that nothing
   mock.timers.tick(1_000);
   const expected = { code: 'BACKEND_TIMEOUT', delivered: 'no', retryAfterSeconds: 1 };
   assert.equal(errorView(await call.end), expected);
-  assert.is(harness.fleet.group('t').queue.length, 0);
+  assert.is(harness.fleet.templates.group('t').queue.length, 0);
   const found = harness.callsThat('refused').map(({ code }) => code);
   assert.equal(found, ['BACKEND_TIMEOUT']);
 });

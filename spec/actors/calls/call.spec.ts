@@ -187,7 +187,7 @@ test('the next queued call is sent when the first one has to look up its tool', 
   const lookingUp = harness.call('new');
   const next = harness.call('write');
   harness.backend('a').open[0]?.result();
-  assert.equal([harness.fleet.group('t').queue.length, harness.ref('a').activeCalls], [1, 256]);
+  assert.equal([harness.fleet.templates.group('t').queue.length, harness.ref('a').activeCalls], [1, 256]);
   slow.finish();
   assert.equal(errorView(await lookingUp.end), NOT_FOUND);
   next.subscription.unsubscribe();
@@ -203,7 +203,7 @@ test('a call that looks up its tool keeps its place before later calls', async (
   slow.finish([NEW, WRITE]);
   await settled();
   calls.push(harness.call('write'));
-  assert.is(harness.fleet.group('t').queue.length, 3);
+  assert.is(harness.fleet.templates.group('t').queue.length, 3);
   const served: unknown[] = [];
   harness.rewrite('a', ({ request }) => served.push(toolOf(request)));
   for (const open of harness.backend('a').open.splice(0, 2)) open.result();
@@ -255,7 +255,7 @@ function listsSlowly(id: string): { readonly finish: (tools?: readonly Tool[]) =
 /** Eleven minutes later: no deadline has fired, no instance was asked, nothing is in flight. */
 async function nothingIsLeft(): Promise<void> {
   const before = harness.events.length;
-  const asked = harness.fleet.group('t').refs.map(({ id }) => harness.asked(id));
+  const asked = harness.fleet.templates.group('t').refs.map(({ id }) => harness.asked(id));
   for (let minute = 0; minute < 11; minute += 1) {
     mock.timers.tick(60_000);
     await settled();
@@ -263,7 +263,7 @@ async function nothingIsLeft(): Promise<void> {
   const after = harness.events.slice(before).filter(({ type }) => type.startsWith('exchange.'));
   assert.equal(after, []);
   assert.equal(
-    harness.fleet.group('t').refs.map(({ id, activeCalls }) => [harness.asked(id), activeCalls]),
+    harness.fleet.templates.group('t').refs.map(({ id, activeCalls }) => [harness.asked(id), activeCalls]),
     asked.map((count) => [count, 0]),
   );
 }

@@ -104,7 +104,7 @@ test('repeatable calls that are silent until their instance is ejected move with
   const calls = [0, 1, 2].map(() => ask(session, 'read'));
   await pass(9_900);
   assert.is(asked('b'), 1);
-  assert.is(harness.fleet.group('t').pool.outliers.isSuspended(harness.ref('a')), true);
+  assert.is(harness.fleet.templates.group('t').pool.outliers.isSuspended(harness.ref('a')), true);
   await pass(101);
   await judged();
   assert.equal(await Promise.all(calls.map(resultOf)), ['b', 'b', 'b']);
@@ -284,7 +284,7 @@ test('a call in the queue of a full instance moves with its session', async () =
   const { length: capacity } = harness.fill('a');
   const call = ask(session, 'read');
   await settled();
-  assert.is(harness.fleet.group('t').queue.length, 1);
+  assert.is(harness.fleet.templates.group('t').queue.length, 1);
   harness.ref('a').drain();
   assert.is(await resultOf(call), 'b');
   assert.is(asked('a'), capacity);

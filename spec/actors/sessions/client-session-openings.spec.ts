@@ -247,7 +247,7 @@ test('one of several sessions finds out for all whether a modern program speaks 
     if (isOwn) break;
     await Promise.all(Array.from({ length: 8 }, () => harness.openSession(ASKABLE)));
     assert.is(harness.conversations('a').length, 1, 'it is known');
-    harness.fleet.setPolicy('t', { ...DEFAULT_POLICY, processSharing: 'isolated' });
+    harness.fleet.templates.setPolicy('t', { ...DEFAULT_POLICY, processSharing: 'isolated' });
     assert.is((await harness.openSession(ASKABLE)).isShared, false);
     await harness.close();
   }
@@ -276,7 +276,7 @@ test('a session that may wait long waits for the probe of another one, however l
   const { binder } = harness.sessions;
   const ends = ['first', 'second'].map((ownerId) => {
     const end = new AbortController();
-    const needs = { group: harness.fleet.group('t'), ownerId, profile: ASKABLE, asksForLog: false };
+    const needs = { group: harness.fleet.templates.group('t'), ownerId, profile: ASKABLE, asksForLog: false };
     const options = { purpose: 'open', withinMs: LIMITS.callHardBoundMs } as const;
     void binder.findBinding(needs, options, end.signal).catch(codeOf);
     return end;
@@ -295,7 +295,7 @@ test('closes a new conversation in which what a backend remembers cannot be rest
   const { binder } = harness.sessions;
   const { signal } = new AbortController();
   const needs = {
-    group: harness.fleet.group('t'),
+    group: harness.fleet.templates.group('t'),
     ownerId: 'ann',
     profile: PLAIN,
     asksForLog: false,

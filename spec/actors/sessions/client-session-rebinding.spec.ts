@@ -113,7 +113,12 @@ for (const [failover, where] of [
 test('binds again to the instance that it left only if there is no other', async () => {
   for (const id of ['a', 'b']) await harness.add(id);
   const { binder } = harness.sessions;
-  const needs = { group: harness.fleet.group('t'), ownerId: 'ann', profile: PLAIN, asksForLog: false };
+  const needs = {
+    group: harness.fleet.templates.group('t'),
+    ownerId: 'ann',
+    profile: PLAIN,
+    asksForLog: false,
+  };
   const { signal } = new AbortController();
   const order = { purpose: 'further', last: harness.ref('a'), withinMs: 1_000 } as const;
   for (let n = 0; n < 4; n += 1) {

@@ -39,7 +39,7 @@ class FakeSession {
     this.binding = binding;
   }
   get group() {
-    return harness.fleet.group('t');
+    return harness.fleet.templates.group('t');
   }
   findBinding(signal: AbortSignal): Promise<Binding> {
     this.signal = signal;

@@ -177,7 +177,7 @@ test('ends the calls of an absent client one by one when other calls wait for ca
   const late = harness.call('write');
   assert.equal([session.callCount, harness.ref('a').activeCalls], [255, 256], 'its client is back');
   session.setAway(true);
-  assert.equal([session.callCount, harness.fleet.group('t').queue.length], [254, 0]);
+  assert.equal([session.callCount, harness.fleet.templates.group('t').queue.length], [254, 0]);
   for (const { subscription } of [...calls, other, late]) subscription.unsubscribe();
 });
 

@@ -179,7 +179,7 @@ test('a call between two rounds ends with its conversation, wherever its session
 test('when its template was deleted, it ends', async () => {
   const session = await openPart('never', DEDICATED);
   await harness.fleet.remove('t', 'a', 1_000);
-  harness.fleet.deleteTemplate('t');
+  harness.fleet.templates.delete('t');
   assert.is(await said(session), 'SESSION_NOT_FOUND');
 });
 

@@ -28,8 +28,7 @@ simulateTime(test, () => {
   const scheduler = untimedScheduler(Number.POSITIVE_INFINITY);
   feed = new ChangeFeed({
     fleet: {
-      has: (template) => fleet.has(template),
-      group: (template) => fleet.group(template),
+      templates: fleet.templates,
       added$: fleet.added$,
       listChanged$,
     },

@@ -212,8 +212,7 @@ function modernClient(uris: readonly string[]) {
   const { statelessConversations, fleet } = harness;
   const feed = new ChangeFeed({
     fleet: {
-      has: (template) => fleet.has(template),
-      group: (template) => fleet.group(template),
+      templates: fleet.templates,
       added$: fleet.added$,
       listChanged$,
     },

@@ -18,8 +18,7 @@ type Ref = { id?: string; state: string; handshake?: unknown; lastHandshake?: un
 function over(refs: readonly Ref[], changes$: Observable<never> = NEVER) {
   const candidates = refs.filter(({ state }) => state === 'healthy');
   const fleet = {
-    has: () => true,
-    group: () => ({ refs, pool: { candidates } }),
+    templates: { has: () => true, group: () => ({ refs, pool: { candidates } }) },
     listChanged$: NEVER,
   };
   const clock = { ...systemClock, now: () => 0 };

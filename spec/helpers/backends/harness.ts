@@ -205,7 +205,7 @@ export class Harness {
   }
 
   setPolicy(policy: Partial<TemplatePolicy> = {}): void {
-    this.fleet.setPolicy('t', { ...DEFAULT_POLICY, ...policy });
+    this.fleet.templates.setPolicy('t', { ...DEFAULT_POLICY, ...policy });
   }
 
   /** Starts an instance of template `t` with this behaviour; resolves when it is healthy and its tools are known. */
@@ -215,7 +215,7 @@ export class Harness {
     const wanted = definition(id, options.fields);
     if (options.isElsewhere) this.fleet.addElsewhere(wanted);
     else this.fleet.add(wanted);
-    const ref = this.fleet.group('t').ref(id);
+    const ref = this.fleet.templates.group('t').ref(id);
     await firstValueFrom(ref.until$(() => ref.state === 'healthy'));
     await settled();
     return ref;
@@ -319,7 +319,7 @@ export class Harness {
   }
 
   ref(id: string): InstanceRef {
-    return this.fleet.group('t').ref(id);
+    return this.fleet.templates.group('t').ref(id);
   }
 
   async close(): Promise<void> {

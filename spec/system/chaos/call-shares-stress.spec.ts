@@ -73,7 +73,7 @@ test('answer each call once and hold nothing in the end', () =>
         };
         for (const id of IDS) await harness.add(id, script);
         const refs = IDS.map((id) => harness.ref(id));
-        const { queue, pool } = harness.fleet.group('t');
+        const { queue, pool } = harness.fleet.templates.group('t');
         const sent = mock.method(pool.outliers, 'sent');
         const ended = mock.method(pool.outliers, 'ended');
         const callers: Caller[] = [];

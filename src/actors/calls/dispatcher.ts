@@ -53,13 +53,13 @@ export class Dispatcher {
   ): Observable<SourcedEvent> {
     return this.carry(template, request, () => {
       const { fleet } = this.#deps;
-      const group = fleet.undeletedGroup(template);
+      const group = fleet.templates.undeletedGroup(template);
       const { instanceId, timeoutMs, isContinuation = false } = options;
       const route =
         instanceId === undefined
           ? new BalancedRoute(group, request)
           : new BoundRoute(
-              fleet.group(template).ref(instanceId),
+              fleet.templates.group(template).ref(instanceId),
               request,
               isContinuation ? 'continued' : 'new',
             );
@@ -77,7 +77,7 @@ export class Dispatcher {
   #asListed(template: string, events$: Observable<SourcedEvent>): Observable<SourcedEvent> {
     const { trustOf, fleet } = this.#deps;
     const trust = trustOf(template);
-    const { annotate = {} } = fleet.has(template) ? fleet.group(template).policy : {};
+    const { annotate = {} } = fleet.templates.has(template) ? fleet.templates.group(template).policy : {};
     const trusted$ =
       trust === undefined
         ? events$

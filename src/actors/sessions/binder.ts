@@ -70,7 +70,7 @@ export class Binder {
   /** The instance for a new session, as the strategy chooses; undefined when there is none. */
   choose(template: string, ownerId: string): InstanceRef | undefined {
     const { fleet } = this.deps;
-    return fleet.has(template) ? pickFor(fleet.group(template), ownerId) : undefined;
+    return fleet.templates.has(template) ? pickFor(fleet.templates.group(template), ownerId) : undefined;
   }
 
   /** The instance of an earlier binding if it has the same registration and is healthy; undefined otherwise. */

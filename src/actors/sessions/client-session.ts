@@ -82,7 +82,7 @@ export class ClientSession implements OwnedSession, SessionCore {
     this.#binder = binder;
     this.#options = options;
     this.#state = { value, binding: undefined };
-    this.group = binder.deps.fleet.acquire(value.template);
+    this.group = binder.deps.fleet.templates.acquire(value.template);
   }
 
   /** Binds a new session: at once if nothing has to be opened, otherwise when the machine has found an instance. */
@@ -434,6 +434,6 @@ export class ClientSession implements OwnedSession, SessionCore {
     this.#sessions.remove(this, reason, { isLost });
     this.#backendState?.forget();
     void this.binding?.close();
-    this.deps.fleet.release(this.group);
+    this.deps.fleet.templates.release(this.group);
   }
 }

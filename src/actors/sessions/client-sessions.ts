@@ -79,7 +79,7 @@ export class ClientSessions implements AllSessions {
     const end = (session: OwnedSession) => void this.#end(session, 'idle');
     this.#idling = new IdleSweep(idleMs, { ...deps, open: this.#open, end });
     deps.fleet.root.subscribe({ complete: () => void this.closeAll(0) });
-    deps.fleet.deleted$.subscribe((template) => void this.#endUnusable(template));
+    deps.fleet.templates.deleted$.subscribe((template) => void this.#endUnusable(template));
   }
 
   /** The most sessions with one template, and separately the most aggregate sessions. */
@@ -190,7 +190,7 @@ export class ClientSessions implements AllSessions {
    * TEMPLATE_NOT_FOUND.
    */
   async checkRecoverable(value: SessionValue): Promise<void> {
-    const group = this.deps.fleet.group(value.template);
+    const group = this.deps.fleet.templates.group(value.template);
     const instance = value.binding && group.byId.get(value.binding.instanceId);
     await untilNotStarting(instance, this.deps.clock);
     if (!isRecoverable(value, group)) throw sessionLost('its backend does not know it any more');
@@ -333,7 +333,7 @@ export class ClientSessions implements AllSessions {
 
   /** Makes a session in a free place. */
   #create(id: string, value: SessionValue, options: SessionOptions): ClientSession {
-    this.deps.fleet.group(value.template); // TEMPLATE_NOT_FOUND, before anything is counted
+    this.deps.fleet.templates.group(value.template); // TEMPLATE_NOT_FOUND, before anything is counted
     this.#places.take(value);
     const ownValue = { ...value, profile: this.#places.shared(value.profile) };
     return new ClientSession(this, this.binder, id, ownValue, options);

@@ -50,7 +50,7 @@ import { ByTemplate } from './by-template.ts';
 import { type Feed, NO_URIS } from './feed.ts';
 
 interface ChangeFeedDeps extends Timing {
-  readonly fleet: Pick<Fleet, 'has' | 'group' | 'added$' | 'listChanged$'>;
+  readonly fleet: Pick<Fleet, 'added$' | 'listChanged$' | 'templates'>;
   readonly statelessConversations: StatelessConversations;
   /** A number in [0, 1), which spreads the reconnections of clients. */
   readonly random: () => number;
@@ -125,7 +125,10 @@ export class ChangeFeed {
   #refs$(template: string): Observable<InstanceRef> {
     const { fleet } = this.#deps;
     return defer(() =>
-      merge(fleet.has(template) ? fleet.group(template).refs : [], this.#added.of(template)),
+      merge(
+        fleet.templates.has(template) ? fleet.templates.group(template).refs : [],
+        this.#added.of(template),
+      ),
     );
   }
 

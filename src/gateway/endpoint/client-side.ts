@@ -150,7 +150,8 @@ export class ClientSide {
       recovered$,
       reader,
       onListed: this.withheld.listed,
-      hasInstances: (template) => fleet.has(template) && fleet.group(template).byId.size > 0,
+      hasInstances: (template) =>
+        fleet.templates.has(template) && fleet.templates.group(template).byId.size > 0,
       kept: store && new StoredLists({ store, clock, hasUserLists }),
     });
     return {
@@ -160,11 +161,11 @@ export class ClientSide {
       indexes: new ToolIndexes(),
       scheduler,
       sessions: this.sessions,
-      templates: () => fleet.templates,
+      templates: () => fleet.templates.names,
       timeoutFor: (template: string, tool?: string, ofViewMs?: number) =>
-        timeoutFor(fleet.group(template).policy, tool, ofViewMs),
+        timeoutFor(fleet.templates.group(template).policy, tool, ofViewMs),
       movesUnsafe: (template: string) =>
-        !fleet.has(template) || fleet.group(template).policy.sessionFailover === 'always',
+        !fleet.templates.has(template) || fleet.templates.group(template).policy.sessionFailover === 'always',
       listChanges$,
       onFault: this.#onFault,
     };
@@ -184,7 +185,7 @@ export class ClientSide {
       backends: (pathName) => {
         if (pathName === undefined) return this.#aggregate;
         if (this.views.has(pathName)) return this.views.backends(pathName) ?? this.#of(pathName);
-        fleet.undeletedGroup(pathName); // refuses a deleted template
+        fleet.templates.undeletedGroup(pathName); // refuses a deleted template
         return this.#of(pathName);
       },
       templatesOf: (name) => this.views.templatesOf(name),
@@ -212,7 +213,7 @@ export class ClientSide {
       this.#backends.get(template)?.noteChange(changedList(notice.method)),
     );
     this.#subscriptions.add(noticed);
-    this.#subscriptions.add(fleet.forgotten$.subscribe((template) => this.#forget(template)));
+    this.#subscriptions.add(fleet.templates.forgotten$.subscribe((template) => this.#forget(template)));
   }
 
   /** Ids of the owners that have something open that `changedCallers$` can end. */
@@ -261,7 +262,7 @@ export class ClientSide {
   #of(template: string): Backends {
     const known = this.#backends.get(template);
     if (known !== undefined) return known;
-    if (!this.#deps.fleet.has(template)) throw templateNotFound(template);
+    if (!this.#deps.fleet.templates.has(template)) throw templateNotFound(template);
     const backends = new TemplateBackends(template, this.#actors);
     this.#backends.set(template, backends);
     return backends;

@@ -22,7 +22,7 @@ import type { ToolApprovals } from '../../registry/pinned/tool-approvals.ts';
 
 export interface ServedViewDeps {
   readonly registry: ViewRegistry;
-  readonly fleet: Pick<Fleet, 'has' | 'undeletedInstances'>;
+  readonly fleet: Pick<Fleet, 'templates'>;
   readonly aggregate: Omit<AggregateOptions, 'selection'>;
   readonly callLimiter: CallLimiter;
   readonly approvals: Pick<ToolApprovals, 'waitingIn'>;
@@ -71,7 +71,7 @@ export class ServedView {
     this.#isDraft = isDraft;
     this.#compiled = new CompiledView(definition);
     this.names = names;
-    const templates = () => this.templates.filter((template) => fleet.has(template));
+    const templates = () => this.templates.filter((template) => fleet.templates.has(template));
     this.directory = new ViewDirectory({
       lists: deps.aggregate.lists,
       scheduler: deps.aggregate.scheduler,
@@ -152,7 +152,8 @@ export class ServedView {
     ]);
     const { fleet, registry, aggregate } = this.#deps;
     const kindOf = (name: string) => {
-      if (fleet.has(name)) return fleet.undeletedInstances(name).length > 0 ? 'template' : 'empty';
+      if (fleet.templates.has(name))
+        return fleet.templates.undeletedInstances(name).length > 0 ? 'template' : 'empty';
       return registry.find(name) === undefined ? undefined : 'view';
     };
     return viewProblems(this.#compiled, { tools, prompts, resources }, kindOf, aggregate.scheduler);

@@ -88,7 +88,7 @@ export class TemplateBackends implements Backends {
 
   handshakes(): readonly Handshake[] {
     const { fleet } = this.#deps;
-    const refs = fleet.has(this.#template) ? fleet.group(this.#template).refs : [];
+    const refs = fleet.templates.has(this.#template) ? fleet.templates.group(this.#template).refs : [];
     const healthy = refs
       .filter(({ state }) => state === 'healthy')
       .flatMap(({ handshake }) => handshake ?? []);
@@ -98,8 +98,8 @@ export class TemplateBackends implements Backends {
   /** Whether `handshakes` has any. Every request of a client without a session asks, so that it makes no list. */
   get #hasHandshakes(): boolean {
     const { fleet } = this.#deps;
-    if (!fleet.has(this.#template)) return false;
-    for (const instance of fleet.group(this.#template).byId.values()) {
+    if (!fleet.templates.has(this.#template)) return false;
+    for (const instance of fleet.templates.group(this.#template).byId.values()) {
       if (!(instance instanceof InstanceRef)) continue;
       if (
         instance.lastHandshake !== undefined ||
@@ -112,8 +112,8 @@ export class TemplateBackends implements Backends {
 
   untilStarted(owner: Owner): Promise<void> | undefined {
     const { fleet, clock } = this.#deps;
-    if (!fleet.has(this.#template) || this.#hasHandshakes) return undefined; // nearly always at the first instance
-    const group = fleet.group(this.#template);
+    if (!fleet.templates.has(this.#template) || this.#hasHandshakes) return undefined; // nearly always at the first instance
+    const group = fleet.templates.group(this.#template);
     const started$ = group.untilStarted(owner.id);
     if (started$ === undefined) return undefined;
     return firstValueFrom(race(started$, timer$(clock, timeoutFor(group.policy))));
@@ -121,8 +121,8 @@ export class TemplateBackends implements Backends {
 
   noHealthyError(): GatewayError {
     const { fleet } = this.#deps;
-    if (!fleet.has(this.#template)) return templateNotFound(this.#template);
-    return noHealthyError(fleet.group(this.#template));
+    if (!fleet.templates.has(this.#template)) return templateNotFound(this.#template);
+    return noHealthyError(fleet.templates.group(this.#template));
   }
 
   instancesElsewhere(): readonly InstanceDefinition[] {
@@ -183,7 +183,7 @@ export class TemplateBackends implements Backends {
   /** The tool as an instance that gets calls lists it, if there is one: the lists of other instances may be older. */
   tool(name: string, owner?: Owner): Tool | undefined {
     if (owner !== undefined && !mayCall(owner, this.#template, name)) return undefined;
-    return find(name, this.#healthy) ?? find(name, this.#deps.fleet.group(this.#template).refs);
+    return find(name, this.#healthy) ?? find(name, this.#deps.fleet.templates.group(this.#template).refs);
   }
 
   relistTool(name: string): void {
@@ -192,15 +192,15 @@ export class TemplateBackends implements Backends {
   }
 
   get #healthy(): readonly InstanceRef[] {
-    return this.#deps.fleet.group(this.#template).pool.candidates;
+    return this.#deps.fleet.templates.group(this.#template).pool.candidates;
   }
 }
 
 /** True when an instance of the template is used with the accounts of users. */
 export function hasUserAccounts(fleet: Fleet, template: string): boolean {
   return (
-    fleet.has(template) &&
-    fleet.group(template).refs.some(({ definition }) => definition.auth?.who === 'user')
+    fleet.templates.has(template) &&
+    fleet.templates.group(template).refs.some(({ definition }) => definition.auth?.who === 'user')
   );
 }
 

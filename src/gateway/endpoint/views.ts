@@ -89,7 +89,7 @@ export class Views implements ServedViews {
 
   /** True for the name of a view. A template with the same name goes before it. */
   has(id: string): boolean {
-    return !this.#deps.fleet.has(id) && this.#deps.registry.find(id) !== undefined;
+    return !this.#deps.fleet.templates.has(id) && this.#deps.registry.find(id) !== undefined;
   }
 
   /** Sorted by id. */
@@ -227,7 +227,9 @@ export class Views implements ServedViews {
   health(id: string): ReturnType<ServedViews['health']> {
     const { fleet } = this.#deps;
     return this.find(id).definition.from.map(({ template }) => {
-      const { total, healthy } = countHealth(fleet.has(template) ? fleet.undeletedInstances(template) : []);
+      const { total, healthy } = countHealth(
+        fleet.templates.has(template) ? fleet.templates.undeletedInstances(template) : [],
+      );
       return { template, total, healthy };
     });
   }

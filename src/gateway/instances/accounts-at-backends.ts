@@ -37,9 +37,11 @@ interface AccountsAtBackendsOptions {
 
 /** The needed part of the fleet, whose own types would bring the types of its actors into those of the package. */
 interface Instances {
-  readonly templates: readonly string[];
+  readonly templates: {
+    readonly names: readonly string[];
+    group(template: string): { readonly refs: readonly Defined[] };
+  };
   find(template: string, id: string): Defined | undefined;
-  group(template: string): { readonly refs: readonly Defined[] };
 }
 
 interface Defined {
@@ -100,7 +102,7 @@ export class AccountsAtBackends {
   /** The secret of a client that an admin gave to an instance at this endpoint. */
   secretOf(wanted: string, clientId: string): string | undefined {
     const fleet = this.#options.fleet();
-    const refs = fleet.templates.flatMap((template) => fleet.group(template).refs);
+    const refs = fleet.templates.names.flatMap((template) => fleet.templates.group(template).refs);
     const found = refs.find(
       ({ definition: { endpoint, auth } }) => endpoint === wanted && auth?.clientId === clientId,
     );
@@ -110,8 +112,8 @@ export class AccountsAtBackends {
   /** The templates whose instances use tokens for this resource. */
   templatesAt(resource: string): readonly string[] {
     const fleet = this.#options.fleet();
-    return fleet.templates.filter((template) =>
-      fleet.group(template).refs.some(({ definition: { auth, endpoint } }) => {
+    return fleet.templates.names.filter((template) =>
+      fleet.templates.group(template).refs.some(({ definition: { auth, endpoint } }) => {
         return auth !== undefined && endpoint !== undefined && isResourceOf(resource, endpoint);
       }),
     );
@@ -124,10 +126,10 @@ export class AccountsAtBackends {
   async connectedTemplates(userId: string): Promise<readonly string[]> {
     const fleet = this.#options.fleet();
     const endpointsOf = (template: string) =>
-      fleet.group(template).refs.flatMap(({ definition: { auth, endpoint } }) => {
+      fleet.templates.group(template).refs.flatMap(({ definition: { auth, endpoint } }) => {
         return auth?.who === 'user' && endpoint !== undefined ? [endpoint] : [];
       });
-    const wanting = fleet.templates.filter((template) => endpointsOf(template).length > 0);
+    const wanting = fleet.templates.names.filter((template) => endpointsOf(template).length > 0);
     if (wanting.length === 0) return [];
     const own = (await (await this.open()).list(userId)).filter(({ state }) => state === 'connected');
     return wanting.filter((template) =>

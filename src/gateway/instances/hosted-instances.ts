@@ -131,7 +131,7 @@ export class HostedInstances implements InstanceHost {
 
   #hosted(ref: InstanceRef, conversation: Conversation, link: NodeLink) {
     const { fleet, clock } = this.#deps;
-    const group = fleet.group(ref.template);
+    const group = fleet.templates.group(ref.template);
     const count = (change: 1 | -1): void => {
       link.calls += change;
     };

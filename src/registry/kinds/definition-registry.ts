@@ -32,7 +32,7 @@ export const MAX_DEFINITION_BYTES = 64 * 1024 * 1024;
 
 interface DefinitionRegistryDeps extends Protection {
   readonly store: Pick<Store, 'definitions' | 'templates'>;
-  readonly fleet: Pick<Fleet, 'isFullFor' | 'has' | 'group'>;
+  readonly fleet: Pick<Fleet, 'templates'>;
   readonly definitions: ActiveDefinitions;
   readonly active: Pick<ActiveRegistry, 'putDefinition' | 'deleteDefinition' | 'deleteTemplate' | 'isUnused'>;
   /** True for the name of a view. */
@@ -120,7 +120,7 @@ export class DefinitionRegistry {
       if (isDeepStrictEqual(before, definition)) return false;
       if (before === undefined && this.#definitions.storedIds().length >= MAX_DEFINITIONS)
         throw registryFull('stored definitions', MAX_DEFINITIONS);
-      if (fleet.isFullFor(template)) throw registryFull('templates', LIMITS.templates);
+      if (fleet.templates.isFullFor(template)) throw registryFull('templates', LIMITS.templates);
       this.#refuseOverflow(definition, before);
       await this.#settling(template, async () => {
         advance(await store.definitions.save({ id: template, value: definition as JsonObject }));
@@ -167,7 +167,7 @@ export class DefinitionRegistry {
     const { fleet, approvals } = this.#deps;
     const wasPinned = approvals?.isPinned(template) === true;
     await change();
-    const instances = fleet.has(template) ? fleet.group(template).refs : [];
+    const instances = fleet.templates.has(template) ? fleet.templates.group(template).refs : [];
     await restOfChange(approvals?.settle(template, wasPinned, instances));
   }
 }

@@ -169,7 +169,7 @@ export class InstanceRegistry {
   deregister(template: string, id: string): Promise<void> {
     return this.#steps.change(async () => {
       await this.#steps.reload(); // the tombstone needs the present fingerprint
-      const { fingerprint } = this.#deps.fleet.group(template).instance(id).definition;
+      const { fingerprint } = this.#deps.fleet.templates.group(template).instance(id).definition;
       this.#steps.advance(await this.#deps.store.instances.delete(template, id, fingerprint));
       this.#deps.active.remove(template, id);
     });
@@ -204,7 +204,7 @@ export class InstanceRegistry {
     return this.#steps.change(async () => {
       if (this.#deps.active.find(template, id) === undefined) await this.#steps.reload();
       const definition = await this.#save(() => {
-        const before = this.#deps.fleet.group(template).instance(id).definition;
+        const before = this.#deps.fleet.templates.group(template).instance(id).definition;
         const after = changedInstance(before, change, new Date(this.#deps.clock.wall()).toISOString());
         this.#deps.active.refuseOverflow(after);
         return after;

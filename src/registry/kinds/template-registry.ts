@@ -62,7 +62,7 @@ export class TemplateRegistry {
     return this.#steps.change(async () => {
       await this.#steps.reload();
       const { fleet, approvals } = this.#deps;
-      admit?.(fleet.undeletedGroup(template).policy);
+      admit?.(fleet.templates.undeletedGroup(template).policy);
       this.#deps.active.refuseNonEmpty(template);
       const wasPinned = approvals?.isPinned(template) === true;
       if (!this.#steps.advance(await this.#deps.store.templates.delete(template))) {
@@ -87,11 +87,11 @@ export class TemplateRegistry {
     this.#deps.views.refuseTemplate(name); // another node may have just made a view of this name
     if (this.#deps.active.hasSettings(change)) return false;
     const { fleet, approvals } = this.#deps;
-    const before = fleet.has(name) ? this.#deps.active.settings(name) : { loadBalancer: {} };
+    const before = fleet.templates.has(name) ? this.#deps.active.settings(name) : { loadBalancer: {} };
     const wasPinned = approvals?.isPinned(name) === true;
     this.#steps.advance(await this.#deps.store.templates.save(change));
     this.#deps.active.applySettings(changedTemplate(before, change));
-    const { refs } = fleet.group(name);
+    const { refs } = fleet.templates.group(name);
     await restOfChange(approvals?.settle(name, wasPinned, refs));
     return true;
   }

@@ -30,7 +30,7 @@ const MAX_ATTEMPTS = 5;
 interface ViewRegistryDeps extends Timing {
   readonly store: { readonly views: ViewStore };
   readonly emit: (event: GatewayEvent) => void;
-  readonly fleet: { has(template: string): boolean };
+  readonly fleet: { readonly templates: { has(template: string): boolean } };
   /** The approved tools of pinned views. Default: none is pinned. */
   readonly approvals?: Pick<ToolApprovals, 'setView' | 'forget'> | undefined;
 }
@@ -93,7 +93,7 @@ export class ViewRegistry {
       // Another node has just imported the same file.
       if (before?.source === 'file' && before.fingerprint === fingerprint)
         return { view: before, isNew: false };
-      if (this.#deps.fleet.has(id)) throw duplicateView(id, 'template');
+      if (this.#deps.fleet.templates.has(id)) throw duplicateView(id, 'template');
       if (before === undefined && this.#views.size >= MAX_VIEWS) throw registryFull('views', MAX_VIEWS);
       const more = bytesOf({ definition, names }) - bytesOf(before);
       if (more > 0 && this.#bytes + more > MAX_VIEW_BYTES)

@@ -124,7 +124,7 @@ test('calls are picked and counted synchronously when a conversation is already 
   }
   await settled();
   for (let n = 0; n < 396; n += 1) harness.callStateless(modernCall());
-  const found = harness.fleet.group('t').refs.map(({ activeCalls }) => activeCalls);
+  const found = harness.fleet.templates.group('t').refs.map(({ activeCalls }) => activeCalls);
   assert.equal(found, [100, 100, 100, 100]);
 });
 

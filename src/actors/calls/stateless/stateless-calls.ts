@@ -36,8 +36,8 @@ export class StatelessCalls {
     const { fleet, dispatcher } = this.#deps;
     return dispatcher.carry(template, request, () => {
       const { instanceId } = client;
-      const group = fleet.undeletedGroup(template);
-      const bound = instanceId === undefined ? undefined : fleet.group(template).ref(instanceId);
+      const group = fleet.templates.undeletedGroup(template);
+      const bound = instanceId === undefined ? undefined : fleet.templates.group(template).ref(instanceId);
       const equalToolLists = this.#equalToolLists;
       const input = { deps: this.#deps, equalToolLists, client, group, request, bound };
       const route = new StatelessRoute(input);

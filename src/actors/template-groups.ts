@@ -1,0 +1,119 @@
+// The templates of a gateway: one group for each, with its policy. The group of a deleted template is kept while sessions or
+// leaving instances use it. The instances in the groups are those of the fleet (fleet.ts).
+
+import { Subject } from 'rxjs';
+import type { TemplatePolicy } from '../balancing/policy.ts';
+import { templateNotFound } from '../domain/errors/registry-errors.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { type Instance, TemplateGroup, type TemplateGroupDeps } from './template-group.ts';
+
+interface TemplateGroupsDeps extends TemplateGroupDeps {
+  /** True once the fleet closes: its groups are closed with it, and no more forgotten. */
+  readonly isClosing: () => boolean;
+  /** Called when the annotations of the tools of a template have changed. */
+  readonly toolsChanged: (template: string) => void;
+}
+
+/** The groups of all templates, which the fleet closes. */
+export class TemplateGroups {
+  readonly #deps: TemplateGroupsDeps;
+  /** The groups by template. A template that was deleted may be created again. */
+  readonly #groups = new Map<string, TemplateGroup>();
+  #sorted: readonly string[] | undefined;
+  /** Emits the names of deleted templates that are in use. Hot, no replay. */
+  readonly deleted$ = new Subject<string>();
+  /** Emits the names of deleted templates that are not in use any more. Hot, no replay. */
+  readonly forgotten$ = new Subject<string>();
+
+  constructor(deps: TemplateGroupsDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * The names of the templates, sorted. The same array until a template is added or deleted, since every call at
+   * `/mcp` reads it.
+   */
+  get names(): readonly string[] {
+    this.#sorted ??= [...this.#groups.keys()].filter((template) => this.has(template)).sort();
+    return this.#sorted;
+  }
+
+  /** All groups, those of deleted templates included. */
+  get groups(): readonly TemplateGroup[] {
+    return [...this.#groups.values()];
+  }
+
+  has(template: string): boolean {
+    return this.#groups.get(template)?.isDeleted === false;
+  }
+
+  /** The group of a template, or of a deleted template that is in use; undefined without one. */
+  find(template: string): TemplateGroup | undefined {
+    return this.#groups.get(template);
+  }
+
+  /** As `find`, but throws TEMPLATE_NOT_FOUND. */
+  group(template: string): TemplateGroup {
+    const group = this.#groups.get(template);
+    if (group === undefined) throw templateNotFound(template);
+    return group;
+  }
+
+  /** The group of a template that is not deleted. Throws TEMPLATE_NOT_FOUND. */
+  undeletedGroup(template: string): TemplateGroup {
+    const group = this.group(template);
+    if (group.isDeleted) throw templateNotFound(template);
+    return group;
+  }
+
+  /** The instances of one template, or of all. Throws TEMPLATE_NOT_FOUND, also for a deleted template. */
+  undeletedInstances(template?: string): Instance[] {
+    const templates = template === undefined ? this.names : [template];
+    return templates.flatMap((name) => this.undeletedGroup(name).instances);
+  }
+
+  /** Keeps the group in use until `release`, which must be called once. As `group` otherwise. */
+  acquire(template: string): TemplateGroup {
+    const group = this.group(template);
+    group.references += 1;
+    return group;
+  }
+
+  release(group: TemplateGroup): void {
+    group.references -= 1;
+    this.#forgetUnused(group);
+  }
+
+  /** True when adding those of the templates that do not exist would exceed LIMITS.templates. */
+  isFullFor(...templates: readonly string[]): boolean {
+    const { size: added } = new Set(templates.filter((template) => !this.has(template)));
+    if (added === 0 || this.#groups.size + added <= LIMITS.templates) return false;
+    return this.names.length + added > LIMITS.templates;
+  }
+
+  /** Adds the template unless it exists, and sets its policy, also for its instances. */
+  setPolicy(template: string, policy: TemplatePolicy): void {
+    if (!this.has(template)) this.#sorted = undefined;
+    const known = this.#groups.get(template);
+    const group = known ?? new TemplateGroup(template, policy, this.#deps);
+    if (known === undefined) this.#groups.set(template, group);
+    else if (known.setPolicy(policy)) this.#deps.toolsChanged(template);
+    // In tasks: an instance may have left by then.
+    void this.#deps.scheduler.each(group.refs, (ref) => group.has(ref) && ref.setPolicy(group.policy));
+  }
+
+  /** Deletes the template, which must have no instances. Throws TEMPLATE_NOT_FOUND. */
+  delete(template: string): void {
+    const group = this.group(template);
+    group.isDeleted = true;
+    this.#sorted = undefined;
+    if (group.references > 0) this.deleted$.next(template);
+    else this.#forgetUnused(group);
+  }
+
+  #forgetUnused({ template, isDeleted, references }: TemplateGroup): void {
+    if (!isDeleted || references > 0 || this.#deps.isClosing()) return;
+    this.#groups.delete(template);
+    this.forgotten$.next(template);
+  }
+}
