@@ -250,6 +250,32 @@ test('begins no request of a client that left before its connection was accepted
   assert.equal(served, ['/stays']);
 });
 
+test('reads few connections in a turn when their bodies come in many small pieces', async () => {
+  const sockets = new Map<Socket, number>();
+  let most = 0;
+  const noteTurn = (): void => {
+    let read = 0;
+    for (const [socket, bytes] of sockets) {
+      if (socket.bytesRead > bytes) read += 1;
+      sockets.set(socket, socket.bytesRead);
+    }
+    most = Math.max(most, read);
+    turn = setImmediate(noteTurn);
+  };
+  let turn = setImmediate(noteTurn);
+  later(() => clearImmediate(turn));
+  const serve: RequestListener = (request, response) => {
+    sockets.set(request.socket, request.socket.bytesRead); // without what Node reads at first of each connection
+    request.resume().on('end', () => response.end());
+  };
+  const port = portOf(await open([0], { serve }));
+  const start = 'POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n';
+  const body = `${`64\r\n${'x'.repeat(100)}\r\n`.repeat(15_000)}0\r\n\r\n`;
+  const answers = await Promise.all(Array.from({ length: 20 }, () => sendRaw(port, start + body)));
+  for (const answer of answers) assert.match(answer, /^HTTP\/1\.1 200 /);
+  assert.ok(most > 0 && most < 10, `${most} connections in one turn`);
+});
+
 const CONNECTIONS = 3_000;
 test.needs(
   longestBacklog() >= CONNECTIONS,

@@ -102,14 +102,15 @@ export async function openListeners(
   target: { readonly serve: RequestListener },
   { connections = new OpenConnections(), timeouts = TIMEOUTS, tls, kept = {} }: ListenOptions = {},
 ): Promise<Listeners> {
-  settleShapes();
   const scheduler = new TaskScheduler({
     perTurn: (waiting) => (waiting < MANY_WAITING ? REQUESTS_PER_TURN : REQUESTS_PER_TURN_OF_MANY),
   });
+  const Request = restingTogether(new TaskScheduler({ perTurn: 1 }));
+  settleShapes(Request);
   const tried = await Promise.all(
     listeners.map(async (wanted) => {
       const open = async (address: ListenAddress) => {
-        const listener = new Listener(address, target, { connections, timeouts, tls }, scheduler);
+        const listener = new Listener(address, target, { connections, timeouts, tls }, scheduler, Request);
         return { listener, wanted: address, error: await listener.open() };
       };
       const opened = await open(wanted);
@@ -143,6 +144,18 @@ export async function openListeners(
   };
 }
 
+/**
+ * The class of requests whose bodies come in many small pieces: together they get half of the time, and one connection after the
+ * other is read.
+ */
+function restingTogether(scheduler: TaskScheduler): typeof BodyRequest {
+  return class extends BodyRequest {
+    override rest(tookMs: number, goOn: () => void): void {
+      systemClock.alarm(scheduler.restAfter(tookMs), () => scheduler.run(goOn));
+    }
+  };
+}
+
 /** Objects of a class after which V8 settles its shape, and one more. */
 const SHAPING_OBJECTS = 8;
 
@@ -151,9 +164,9 @@ const SHAPING_OBJECTS = 8;
  * those before. A collection after the sixth has forgotten them: then each request of the process would take 8 kB
  * more, in lists of fields that grow by three.
  */
-function settleShapes(): void {
+function settleShapes(Request: typeof BodyRequest): void {
   const socket = new Socket();
-  for (let made = 0; made < SHAPING_OBJECTS; made += 1) new NodeResponse(new BodyRequest(socket));
+  for (let made = 0; made < SHAPING_OBJECTS; made += 1) new NodeResponse(new Request(socket));
   socket.destroy();
 }
 
@@ -175,6 +188,7 @@ class Listener {
     target: { readonly serve: RequestListener },
     { connections, timeouts, tls }: Required<Omit<ListenOptions, 'kept'>>,
     scheduler: TaskScheduler,
+    Request: typeof BodyRequest,
   ) {
     this.#wanted = wanted;
     this.#target = target;
@@ -184,7 +198,7 @@ class Listener {
     const { headerBytes } = connections.bounds;
     this.#waiting = new WaitingAnswers(headerBytes);
     const limits: Limits = {
-      IncomingMessage: BodyRequest,
+      IncomingMessage: Request,
       maxHeaderSize: headerBytes,
       headersTimeout: timeouts.headersMs,
       requestTimeout: timeouts.requestMs,

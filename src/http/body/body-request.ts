@@ -12,8 +12,10 @@ const JOINED_BYTES = 16_384;
 /** Pieces of one body, of any size. With more of them each has MIN_PIECE_BYTES on average: the work is that of pieces, not of bytes. */
 const MAX_ANY_PIECES = 4_096;
 const MIN_PIECE_BYTES = 16;
-/** Pieces after which the rest of the body waits for the next turn: Node reads 64 KiB of one connection up to 32 times in a turn. */
-const MAX_PIECES_OF_TURN = 1_000;
+/** Pieces after which the connection rests: Node reads 64 KiB of one up to 32 times in a turn, and of all others, too. */
+const MAX_PIECES_OF_READING = 100;
+/** What a piece takes, about, in Node's parser of chunks and here. */
+const PIECE_MS = 0.003;
 
 /** The end of a connection whose body has too many and too small pieces. */
 export class CrumbledBody extends Error {
@@ -41,7 +43,11 @@ export class BodyRequest extends IncomingMessage {
   #joinedBytes = 0;
   #pieces = 0;
   #bytes = 0;
-  #piecesOfTurn = 0;
+  /** Those since the connection rested last. */
+  #piecesOfReading = 0;
+  #isResting = false;
+  /** True when the stream has room for more, and its connection rests. */
+  #isAwaited = false;
   /** True after the answer: nobody reads the body any more. */
   #isDiscarded = false;
 
@@ -92,16 +98,33 @@ export class BodyRequest extends IncomingMessage {
     return mayGoOn && this.#mayReadOn();
   }
 
-  /** False when enough pieces came in this turn: the next one reads on, but not for a stream, which does it when it is read. */
+  override _read(size: number): void {
+    if (this.#isResting) this.#isAwaited = true;
+    else super._read(size);
+  }
+
+  /** Calls `goOn` when the connection may be read again, after pieces that took `tookMs`. The class of a server overrides it. */
+  protected rest(_tookMs: number, goOn: () => void): void {
+    goOn();
+  }
+
+  /** False when enough pieces came: those that Node has read still come in this turn. */
   #mayReadOn(): boolean {
-    this.#piecesOfTurn += 1;
-    if (this.#piecesOfTurn === MAX_PIECES_OF_TURN)
-      setImmediate(() => {
-        this.#piecesOfTurn = 0;
-        const isTaken = this.#sink !== undefined || this.#isDiscarded;
-        if (isTaken && !this.destroyed) this._read(0);
-      });
-    return this.#piecesOfTurn < MAX_PIECES_OF_TURN;
+    this.#piecesOfReading += 1;
+    if (this.#piecesOfReading === MAX_PIECES_OF_READING) {
+      this.#isResting = true;
+      setImmediate(() => this.rest(this.#piecesOfReading * PIECE_MS, () => this.#readOn()));
+    }
+    return !this.#isResting;
+  }
+
+  /** A stream that is full is read on when it has room. */
+  #readOn(): void {
+    const isTaken = this.#isAwaited || this.#sink !== undefined || this.#isDiscarded;
+    this.#piecesOfReading = 0;
+    this.#isResting = false;
+    this.#isAwaited = false;
+    if (isTaken && !this.destroyed) super._read(0);
   }
 
   #give(piece: Buffer | null, encoding: BufferEncoding | undefined): boolean {
