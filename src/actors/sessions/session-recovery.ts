@@ -13,7 +13,7 @@ import type { RecoverySteps } from '../../domain/sessions/all-sessions.ts';
 import { decideSession } from '../../domain/sessions/session-holder.ts';
 import { type AnySessionValue, readSession, SessionValueError } from '../../domain/sessions/session-value.ts';
 import type { StoredSession } from '../../persistence/store.ts';
-import { Batches } from './batches.ts';
+import { RowBatches } from './row-batches.ts';
 import type { SessionDeps } from './session-deps.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { rowKeyOf } from './stored-row.ts';
@@ -31,18 +31,18 @@ export class SessionRecovery {
   readonly #missing = new LruMap<true>(MAX_MISSING);
   readonly #underWay = new Map<string, Promise<void>>();
   readonly #shares = new UserShares(MAX_UNDER_WAY);
-  readonly #rows: Batches<string, StoredSession | undefined>;
-  readonly #claims: Batches<StoredSession, StoredSession | undefined>;
+  readonly #rows: RowBatches<string, StoredSession | undefined>;
+  readonly #claims: RowBatches<StoredSession, StoredSession | undefined>;
 
   constructor(keeper: SessionKeeper, deps: Pick<SessionDeps, 'isDraining'>) {
     const { store, clock } = keeper;
     this.#keeper = keeper;
     this.#deps = deps;
-    this.#rows = new Batches(clock, async (keys) => {
+    this.#rows = new RowBatches(clock, async (keys) => {
       const rows = byKey(await store.read(keys));
       return (key) => rows.get(key);
     });
-    this.#claims = new Batches(clock, async (rows) => {
+    this.#claims = new RowBatches(clock, async (rows) => {
       const claimed = byKey(await store.claim(rows, keeper.ownLife));
       return ({ key }) => claimed.get(key);
     });

@@ -17,7 +17,7 @@ interface WaitingItem<Item, Result> extends PromiseWithResolvers<Result> {
  * Does work in batches, one at a time. The first item is done alone and at once; items that arrive during this, or
  * during the pause after it, form the next batch.
  */
-export class Batches<Item, Result> {
+export class RowBatches<Item, Result> {
   readonly #clock: Clock;
   readonly #work: (items: readonly Item[]) => Promise<(item: Item) => Result>;
   readonly #waiting: WaitingItem<Item, Result>[] = [];
