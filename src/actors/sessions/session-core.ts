@@ -1,6 +1,6 @@
 // The session as its components use it: its machine, SessionCalls, SessionRoute, WaitingRequests, SessionMessages and
 // BackendState. ClientSession implements it. They do not import ClientSession, since circular imports are refused.
-// Source: ADR 385.
+// Source: ADR 385, ADR 411.
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
