@@ -428,6 +428,9 @@ inBrowser('shows an ordinary user no control that the gateway would refuse', asy
   assert.is(await page.getByRole('button', { name: /Drain|Register/ }).count(), 0);
   assert.is(await page.getByRole('link', { name: /Register|Users and keys|Settings/ }).count(), 0);
   assert.ok(await page.getByLabel('Strategy').isDisabled());
+  await follow('Connected accounts');
+  await page.getByText('No server wants one.').waitFor();
+  assert.is(await page.getByRole('link', { name: 'Register' }).count(), 0);
   await page.goto(`${url()}/console/users`);
   await heading('Not found').waitFor();
 });

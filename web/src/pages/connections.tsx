@@ -3,7 +3,7 @@
 
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { account, isAdmin, isOpen } from '../account.ts';
+import { account, isAdmin, isOpen, mayWrite } from '../account.ts';
 import { change, get } from '../api.ts';
 import { day, plural } from '../format.ts';
 import { Cell } from '../parts/cell.tsx';
@@ -171,8 +171,13 @@ function NoAccount({ hasServers }: { readonly hasServers: boolean }) {
         <p>Connect one at a server above. Users connect their own when they first call a tool there.</p>
       ) : (
         <p>
-          No server wants one. <a href={href('register')}>Register</a> an endpoint that is used with an
-          account.
+          No server wants one.
+          {mayWrite.value && (
+            <>
+              {' '}
+              <a href={href('register')}>Register</a> an endpoint that is used with an account.
+            </>
+          )}
         </p>
       )}
     </Empty>
