@@ -358,6 +358,29 @@ test('asks identity providers whether they know the gateway, and compares issuer
   assert.match(away, /^warn Example Corp \(http:\/\/127\.0\.0\.1:2\) cannot be reached: /);
 });
 
+test('reads the keys of other issuers as a request with a token does, also while the own sign-in is off', async () => {
+  let metadata: object = {};
+  const url = await serve((request, answer) =>
+    answer.end(JSON.stringify(request.url === '/keys' ? { keys: [] } : metadata)),
+  );
+  metadata = { issuer: url, jwks_uri: `${url}/keys` };
+  const found = async (issuer: string, more: Record<string, string> = {}) => {
+    const issuers = JSON.stringify([{ issuer, audience: 'a', roles: { staff: { role: 'user' } } }]);
+    const env = { GATEWAY_PUBLIC_URL: 'https://gateway.example.com', GATEWAY_AUTH_ISSUERS: issuers, ...more };
+    const [first, ...others] = (await examined([], env)).of('sign-in');
+    assert.is(first?.text === 'off: auth.oauth is false', more.GATEWAY_OAUTH === 'false');
+    return others.map(({ status, text }) => `${status} ${text}`);
+  };
+  assert.equal(await found(url), [`ok the keys of the issuer ${url} can be read`]);
+  const fault = (issuer: string, reason: string) =>
+    `warn the keys of the issuer ${issuer} (auth.issuers) cannot be read: ${reason}`;
+  assert.equal(await found(`${url}/`, { GATEWAY_OAUTH: 'false' }), [
+    fault(`${url}/`, 'its metadata names another issuer'),
+  ]);
+  const [away = ''] = await found('http://127.0.0.1:2');
+  assert.match(away, fault('http://127.0.0.1:2', 'its server '));
+});
+
 test('warns when the clock of a gateway differs', async () => {
   const url = await serve((_request, response) => {
     response.setHeader('date', new Date(Date.now() - 3_600_000).toUTCString());

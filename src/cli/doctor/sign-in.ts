@@ -1,11 +1,13 @@
-// The check of the sign-in: the address that clients and browsers use, and the identity providers, asked as a
-// browser would. No user signs in, and no secret is sent.
+// The check of the sign-in: the address that clients and browsers use, the identity providers, asked as a browser would, and
+// the keys of other issuers. No user signs in, and no secret is sent.
 
+import { IssuerKeys } from '../../auth/issuers/issuer-keys.ts';
 import type { Config } from '../../config/config.ts';
-import { isSafeUrl } from '../../config/issuer-settings.ts';
+import { type IssuerSetting, isSafeUrl } from '../../config/issuer-settings.ts';
 import { PROVIDER_CALLBACK, type ProviderSetting } from '../../config/provider-settings.ts';
 import { codeOf, messageOf } from '../../domain/errors/errors.ts';
 import { isLoopback, localUrl } from '../../domain/local-address.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import { printable } from '../output.ts';
 import { beginningOf, gatewayAt } from '../remote/answering-url.ts';
 import { answerIn, type Fields, fields } from '../remote/answers.ts';
@@ -20,14 +22,30 @@ const SKEW_SECONDS = 60;
 export async function checkSignIn(config: Config): Promise<readonly CheckResult[]> {
   const { authEnabled, oauth, publicUrl, listeners, tls } = config;
   if (!authEnabled) return [ok('off: the gateway has no accounts')];
-  if (!oauth.isEnabled) return [ok('off: auth.oauth is false')];
+  const keys = oauth.issuers.map(checkIssuer);
+  if (!oauth.isEnabled) return [ok('off: auth.oauth is false'), ...(await Promise.all(keys))];
   const scheme = tls.cert === undefined ? 'http' : 'https';
   const address = publicUrl ?? `${scheme}://127.0.0.1:${listeners[0]?.port}`;
   const found = await Promise.all([
     checkAddress(config),
     ...oauth.providers.map((provider) => checkProvider(provider, address)),
+    ...keys,
   ]);
   return found.flat();
+}
+
+/** Reads the keys of an issuer of `auth.issuers` as the first request with one of its tokens does. */
+async function checkIssuer(setting: IssuerSetting): Promise<CheckResult> {
+  let fault = '';
+  const log = (line: string): void => {
+    fault = line;
+  };
+  const isRead = new IssuerKeys(setting, { clock: systemClock, log }).current(false).then(
+    () => true,
+    () => false,
+  );
+  if (await isRead) return ok(`the keys of the issuer ${setting.issuer} can be read`);
+  return warn(fault, 'start its server, or correct `issuer` or `jwks_uri` in auth.issuers');
 }
 
 async function checkAddress({ publicUrl, listeners }: Config): Promise<readonly CheckResult[]> {
