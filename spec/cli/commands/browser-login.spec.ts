@@ -7,11 +7,13 @@ import { credentialsPath } from '../../../src/templates/command-exposure.ts';
 import { authorize, ScriptedBrowser } from '../../helpers/browsers/scripted-browser.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
+import { fetchFor } from '../../helpers/network/replaced-fetch.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADMIN_PASSWORD, gatewayFor, printed, runAtTerminal } from './against-gateway.ts';
 
 const test = suite('gateway login --sso');
 const folder = folderOfEach(test);
+const replaceFetch = fetchFor(test);
 const gateway = gatewayFor(test, { withAccounts: true });
 
 const home = () => ({ XDG_CONFIG_HOME: folder(), APPDATA: folder(), STAGEDOOR_URL: gateway.url });
@@ -132,6 +134,21 @@ test('renews a token that expires, for several commands at once', async () => {
   // Also long after it expired.
   storeToken(path(), gateway.url, { ...after, expires_at: '2026-01-01T00:00:00.000Z' });
   assert.is((await run('user list --json')).code, 0);
+});
+
+test('a renewal that comes back late does not replace the token of another login', async () => {
+  await login();
+  const before = stored();
+  storeToken(path(), gateway.url, { ...before, expires_at: new Date(Date.now() + 30_000).toISOString() });
+  const other = { ...before, username: 'other', refresh_token: 'of another login' };
+  const { fetch } = globalThis;
+  replaceFetch(async (url, init) => {
+    const answer = await fetch(String(url), init);
+    if (String(url).endsWith('/oauth/token')) storeToken(path(), gateway.url, other);
+    return answer;
+  });
+  await run('user list --json');
+  assert.equal(stored(), other);
 });
 
 test('says when the grant has ended', async () => {

@@ -8,9 +8,9 @@ import {
   findToken,
   isExpired,
   provableToken,
+  replaceToken,
   type StoredToken,
   storedTokenOf,
-  storeToken,
 } from './stored-tokens.ts';
 
 /** The time before its end at which a token is renewed before it is sent, in ms. */
@@ -59,7 +59,7 @@ export async function renewedToken({
     });
   }
   const renewed = storedTokenOf(answer);
-  storeToken(path, url, renewed);
+  replaceToken(path, url, present, renewed);
   return renewed;
 }
 

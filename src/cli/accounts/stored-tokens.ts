@@ -64,6 +64,15 @@ export function storeToken(path: string, url: string, token: StoredToken, nowMs:
   });
 }
 
+/** Stores the token that was got with `before`, unless the user has logged out or in again meanwhile. */
+export function replaceToken(path: string, url: string, before: StoredToken, token: StoredToken): void {
+  changePrivateFile(path, () => {
+    const { tokens, trusted } = readCredentials(path);
+    if (tokens.get(url)?.refresh_token === before.refresh_token)
+      writeCredentials(path, { tokens: tokens.set(url, token), trusted });
+  });
+}
+
 /** Removes the token of a URL, also an expired one, and returns it; undefined when there was none. Ends the trust in the URL. */
 export function removeToken(path: string, url: string): StoredToken | undefined {
   if (findToken(path, url) === undefined && !isTrusted(path, url)) return undefined;
