@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { GatewayLink, LostRequest } from '../../../src/cli/bridge/gateway-link.ts';
+import { CommandFailure } from '../../../src/cli/failures.ts';
 import { until } from '../../helpers/eventually.ts';
 import { freePort } from '../../helpers/network/free-port.ts';
 import { rejects, thrownBy } from '../../helpers/outcome.ts';
@@ -77,6 +78,32 @@ test('reads the credentials again when they are refused', async () => {
   token = 'new';
   assert.is((await link.send({ ...ask, signal: forever })).status, 200);
   assert.equal(seen, ['Bearer old', 'Bearer old', 'Bearer new']);
+});
+
+test('renews credentials that are refused, once for a request', async () => {
+  const seen: unknown[] = [];
+  const url = await serve(({ headers }, response) => {
+    seen.push(headers.authorization);
+    response.writeHead(headers.authorization === 'Bearer 1' ? 200 : 401).end('{}');
+  });
+  let [token, hasEnded] = [0, false];
+  const renew = async (_timeoutMs?: number, areRefused?: boolean): Promise<void> => {
+    if (areRefused && hasEnded) throw new CommandFailure('the login has ended');
+    if (areRefused) token += 1;
+  };
+  const credentials = () => ({
+    ...{ refused: String, name: 'x', renew },
+    get headers() {
+      return { authorization: `Bearer ${token}` };
+    },
+  });
+  const link = new GatewayLink(url, credentials, () => {});
+  const send = async () => (await link.send({ ...ask, signal: forever })).status;
+  assert.equal([await send(), seen], [200, ['Bearer 0', 'Bearer 1']]);
+  token = 2;
+  assert.equal([await send(), seen.slice(2)], [401, ['Bearer 2', 'Bearer 3']]);
+  hasEnded = true;
+  assert.equal([await send(), seen.slice(4)], [401, ['Bearer 3']]);
 });
 
 test.run();

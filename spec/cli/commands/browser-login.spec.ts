@@ -136,6 +136,25 @@ test('renews a token that expires, for several commands at once', async () => {
   assert.is((await run('user list --json')).code, 0);
 });
 
+test('renews a token that the gateway refuses before it has expired here: the clock may have been ahead', async () => {
+  await login();
+  const before = stored();
+  const refused = { ...before, access_token: `${before.access_token}x` };
+  storeToken(path(), gateway.url, refused);
+  const { code, err } = await run('user list --json');
+  assert.is(code, 0, err);
+  assert.is.not(stored().refresh_token, before.refresh_token);
+  storeToken(path(), gateway.url, { ...refused, refresh_token: stored().refresh_token ?? '' });
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const following = runAtTerminal(['gateway', 'events', '-f'], {
+    ...{ env: home(), folder: folder() },
+    onPrint: resolve,
+  });
+  assert.match(await promise, /\d\d:\d\d:\d\d/);
+  process.emit('SIGINT', 'SIGINT');
+  assert.is((await following).code, 0);
+});
+
 test('a renewal that comes back late does not replace the token of another login', async () => {
   await login();
   const before = stored();

@@ -17,14 +17,30 @@ import { findToken, isExpired, isTrusted, provableToken } from './stored-tokens.
 export interface RequestCredentials {
   /** The headers of every request; none without credentials. They change when a token was renewed. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Renews the credentials; awaited before the proof, see `renewedToken`. Absent where nothing can be renewed. */
-  renew?(timeoutMs?: number): Promise<void>;
+  /**
+   * Renews the credentials if need be; awaited before the proof, see `renewedToken`. `areRefused`: in any case, because the
+   * gateway refuses the present ones. Absent where nothing can be renewed.
+   */
+  renew?(timeoutMs?: number, areRefused?: boolean): Promise<void>;
   /** Lets the gateway prove itself; awaited before the headers are sent, see `requireProof`. Absent where no proof is needed. */
   prove?(timeoutMs?: number): Promise<void>;
   /** Kind and id of the credentials, as a clause: `the API key ab12 in STAGEDOOR_API_KEY`. */
   readonly name: string;
   /** The reason of the failure when the gateway answers 401 with this detail. */
   refused(detail: string): string;
+}
+
+/** The answer to a request, which is sent once more with renewed credentials when the gateway refuses the present ones. */
+export async function renewing(
+  { renew }: RequestCredentials,
+  send: () => Promise<Response>,
+  timeoutMs?: number,
+): Promise<Response> {
+  const response = await send();
+  if (response.status !== 401 || renew === undefined) return response;
+  await response.body?.cancel();
+  await renew(timeoutMs, true);
+  return send();
 }
 
 /** What holds the credentials of a command. */
@@ -72,11 +88,12 @@ export function requestCredentials(url: string, terminal: KeyHolder): RequestCre
       return isUsable ? { Authorization: `Bearer ${stored?.access_token}` } : {};
     },
     ...(canRenew && {
-      renew: async (timeoutMs?: number) => {
-        if (stored !== undefined && !isExpired(stored, Date.now() + RENEWED_MS)) return;
+      renew: async (timeoutMs?: number, areRefused = false) => {
+        if (!areRefused && stored !== undefined && !isExpired(stored, Date.now() + RENEWED_MS)) return;
         stored = await renewedToken({
           path,
           url,
+          refused: areRefused ? stored?.access_token : undefined,
           needsProof,
           timeoutMs,
           login: commandAt('gateway login --sso', url, terminal),

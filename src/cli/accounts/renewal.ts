@@ -20,6 +20,8 @@ interface Renewal {
   /** The path of the file with the tokens. */
   readonly path: string;
   readonly url: string;
+  /** The access token that the gateway refuses. It may have expired there, while the clock here says otherwise. */
+  readonly refused: string | undefined;
   readonly needsProof: boolean;
   readonly timeoutMs?: number | undefined;
   /** The command that signs in again, for messages. */
@@ -33,6 +35,7 @@ interface Renewal {
 export async function renewedToken({
   path,
   url,
+  refused,
   needsProof,
   timeoutMs,
   login,
@@ -40,7 +43,7 @@ export async function renewedToken({
   // Another command may have renewed it, or the user logged out.
   const present = findToken(path, url);
   if (present?.refresh_token === undefined) throw new CommandFailure(`not logged in at ${url}`);
-  if (!isExpired(present, Date.now() + RENEWED_MS)) return present;
+  if (present.access_token !== refused && !isExpired(present, Date.now() + RENEWED_MS)) return present;
   const { username, refresh_token: token } = present;
   const name = `the login of ${username}`;
   const remedy = `log in again with "${login}"`;

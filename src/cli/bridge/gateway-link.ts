@@ -59,15 +59,17 @@ export class GatewayLink {
    */
   async send(request: LinkRequest): Promise<Response> {
     const beganAtMs = performance.now();
+    let mayRenew = true;
     for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, MAX_WAIT_MS)) {
       const reason = await this.#try(request);
       const pastMs = performance.now() + waitMs - beganAtMs;
       if (reason instanceof Response) {
         // Retry-After and 401 mean that nothing was done. A gateway that has just started has no healthy instances yet.
-        const isRefused = reason.status === 401 && this.#hasOtherCredentials();
+        const isRefused: boolean = reason.status === 401 && (await this.#hasOtherCredentials(mayRenew));
         const isBusy = reason.status === 503 && reason.headers.has('retry-after') && pastMs < BUSY_MS;
         if (!isRefused && !isBusy) return reason;
         await reason.body?.cancel();
+        mayRenew &&= !isRefused;
         if (isRefused) continue;
       } else {
         if (pastMs > this.#awayMs)
@@ -83,11 +85,15 @@ export class GatewayLink {
     return this.#credentials().refused(reason);
   }
 
-  #hasOtherCredentials(): boolean {
+  /** Reads the credentials again after a 401, and renews the refused ones, if they may be. */
+  async #hasOtherCredentials(mayRenew: boolean): Promise<boolean> {
     const before = JSON.stringify(this.#current.headers);
+    const isOther = () => JSON.stringify(this.#current.headers) !== before;
     this.#current = this.#credentials();
     this.#provenAtMs = Number.NEGATIVE_INFINITY;
-    return JSON.stringify(this.#current.headers) !== before;
+    // When that fails, the client gets the refusal of the gateway.
+    if (mayRenew && !isOther()) await this.#current.renew?.(undefined, true).catch(() => undefined);
+    return isOther();
   }
 
   /**

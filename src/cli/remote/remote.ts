@@ -5,7 +5,7 @@ import { cutText, plainLine } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { SseReader } from '../../net/http1/sse-reader.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
-import { type RequestCredentials, requestCredentials } from '../accounts/credentials.ts';
+import { type RequestCredentials, renewing, requestCredentials } from '../accounts/credentials.ts';
 import { PROVEN_MS } from '../accounts/proof.ts';
 import { trustUrl } from '../accounts/stored-tokens.ts';
 import { DEFAULT_URLS, daemonHere, otherUrlHere } from '../background/daemon-files.ts';
@@ -81,10 +81,7 @@ export interface RemoteEvent {
 /** The connection ended, or was silent for longer than `SILENCE_MS`. */
 export class StreamBroken extends CommandFailure {}
 
-/**
- * The longest wait for an answer unless the request says otherwise, in ms. The gateway waits up to 16 s for a silent
- * database.
- */
+/** The longest wait for an answer unless the request says so, in ms. The gateway waits up to 16 s for a silent database. */
 export const GATEWAY_ANSWER_MS = 20_000;
 /** The longest silence of a stream: its gateway writes a comment every 15 s. */
 const SILENCE_MS = 60_000;
@@ -132,13 +129,15 @@ export class Remote {
     const { response, text } = await this.#busy(`waiting for ${this.url}`, async () => {
       if (request.form === undefined && request.isAnonymous !== true) await this.#prove(timeoutMs);
       try {
-        const response = await fetch(address, {
-          method,
-          signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
-          // The credentials are for this gateway, not for the target of a redirect.
-          redirect: 'error',
-          ...contentOf(request, this.#credentials),
-        });
+        const send = () =>
+          fetch(address, {
+            method,
+            signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
+            // The credentials are for this gateway, not for the target of a redirect.
+            redirect: 'error',
+            ...contentOf(request, this.#credentials),
+          });
+        const response = request.form ? await send() : await renewing(this.#credentials, send, timeoutMs);
         return { response, text: await this.#textOf(response) };
       } catch (error) {
         this.#provenAtMs = Number.NEGATIVE_INFINITY;
@@ -171,7 +170,6 @@ export class Remote {
     await this.#prove();
     const timer = setTimeout(() => silence.abort(), SILENCE_MS);
     const headers = {
-      ...this.#credentials.headers,
       Accept: 'text/event-stream',
       ...(text === undefined ? {} : { 'Content-Type': 'application/json' }),
       ...(after === undefined ? {} : { 'Last-Event-ID': after }),
@@ -179,13 +177,16 @@ export class Remote {
     const method = text === undefined ? 'GET' : 'POST';
     let hasBegun = false;
     try {
-      const response = await fetch(address, {
-        method,
-        headers,
-        body: text ?? null,
-        signal: AbortSignal.any([silence.signal, ...(signal === undefined ? [] : [signal])]),
-        redirect: 'error',
-      });
+      const ends = AbortSignal.any([silence.signal, ...(signal === undefined ? [] : [signal])]);
+      const response = await renewing(this.#credentials, () =>
+        fetch(address, {
+          method,
+          headers: { ...this.#credentials.headers, ...headers },
+          body: text ?? null,
+          signal: ends,
+          redirect: 'error',
+        }),
+      );
       const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
       if (!isStream || response.body === null) {
         this.#bodyOf(response, await this.#textOf(response));
