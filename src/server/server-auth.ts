@@ -131,6 +131,7 @@ async function companyOf(
       new CompanyAccounts({
         store: store.oauth,
         accounts: store.accounts,
+        serverTimeMs: () => store.serverTimeMs(),
         clock: systemClock,
         onChange,
         roles,

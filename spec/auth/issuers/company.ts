@@ -13,8 +13,14 @@ export const SETTING: ProviderSetting = {
   roles: [['staff', { role: 'user' }]],
 };
 
+interface StartOptions {
+  readonly keepsSecrets?: boolean;
+  /** The clock of the database. Default: it has none of its own. */
+  readonly serverTimeMs?: () => number;
+}
+
 /** The accounts of one provider, whose clocks and answers the spec decides. */
-export function started({ keepsSecrets = true } = {}) {
+export function started({ keepsSecrets = true, serverTimeMs }: StartOptions = {}) {
   let nowMs = Date.parse('2030-01-01T00:00:00Z');
   let monotonicMs = 0;
   let answer = async (): Promise<ProviderAnswer> => said(['staff']);
@@ -29,6 +35,7 @@ export function started({ keepsSecrets = true } = {}) {
       now: () => monotonicMs,
       alarm: (_, run) => systemClock.alarm(0, run),
     },
+    ...(serverTimeMs && { serverTimeMs: async () => serverTimeMs() }),
     ...{ onChange: () => {}, warn: (line) => void warnings.push(line) },
     providers: [
       {

@@ -23,10 +23,10 @@ import {
 import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
 import { databaseUnavailable, restOfChange } from '../../domain/errors/gateway-errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import { type Clock, DAY_MS, isRecent } from '../../domain/time/clock.ts';
+import { type Clock, clockDoubt, DAY_MS, isRecent } from '../../domain/time/clock.ts';
 import { insistently } from '../../persistence/insistently.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
-import type { AccountStore } from '../../persistence/store.ts';
+import type { AccountStore, Store } from '../../persistence/store.ts';
 import { newUser } from '../accounts/accounts.ts';
 import { scopesOfRole } from '../principals.ts';
 import { type Claims, emailIn, hasRights, roleOfClaims, usernameIn } from './claims.ts';
@@ -41,6 +41,8 @@ import {
 
 interface CompanyAccountsOptions {
   readonly clock: Clock;
+  /** Default: the database has no clock of its own. */
+  readonly serverTimeMs?: Store['serverTimeMs'];
   readonly store: OAuthStore;
   readonly accounts: Pick<AccountStore, 'findUsers' | 'insertUserWithIdentity' | 'changeUser'>;
   readonly providers: readonly Pick<IdentityProvider, 'setting' | 'refresh'>[];
@@ -77,9 +79,14 @@ export class CompanyAccounts {
   readonly #looked = new LruMap<number>(MAX_REMEMBERED);
   readonly #asking = new Map<string, Promise<void>>();
   readonly #options: CompanyAccountsOptions;
+  readonly #doubt: () => Promise<string | undefined>;
+  /** The last time at which the wall clock was in doubt, by the monotonic one. */
+  #doubtedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: CompanyAccountsOptions) {
     this.#options = options;
+    const { clock, serverTimeMs = async () => undefined } = options;
+    this.#doubt = clockDoubt(clock, serverTimeMs);
   }
 
   /**
@@ -254,6 +261,7 @@ export class CompanyAccounts {
     const nowMs = clock.wall();
     if (isRecent(read.confirmedAtMs, freshMs, nowMs) || isRecent(askedUntilMs - ASKING_MS, ASKING_MS, nowMs))
       return;
+    const isClockSure = await this.#isClockSure();
     // A clock that was ahead prolongs nothing: its time is replaced by the present one.
     const confirmedAtMs = Math.min(read.confirmedAtMs, nowMs);
     const stored = { ...read, confirmedAtMs };
@@ -261,7 +269,7 @@ export class CompanyAccounts {
     const { refreshToken } = stored;
     if (provider === undefined || refreshToken === undefined) {
       const mostMs = provider?.setting.sessionMs ?? UNREACHABLE_MS;
-      if (nowMs - confirmedAtMs > mostMs) await this.#disable(user, stored);
+      if (isClockSure && nowMs - confirmedAtMs > mostMs) await this.#disable(user, stored);
       else if (confirmedAtMs < read.confirmedAtMs)
         await store.replace(rowOfIdentity(stored, user), row.version);
       return;
@@ -304,7 +312,7 @@ export class CompanyAccounts {
     } catch (thrown) {
       const isOut =
         thrown instanceof ProviderFailure
-          ? thrown.isOver || nowMs - confirmedAtMs > UNREACHABLE_MS
+          ? thrown.isOver || (isClockSure && nowMs - confirmedAtMs > UNREACHABLE_MS)
           : hasCode(thrown, 'INSUFFICIENT_PERMISSIONS') || hasCode(thrown, 'LAST_ADMIN');
       if (isOut) {
         const [present] = await store.list({ kind: 'identity', userId }, 1);
@@ -313,6 +321,13 @@ export class CompanyAccounts {
       if (!(thrown instanceof ProviderFailure)) throw thrown;
       await keep({ ...stored, refreshToken: renewed });
     }
+  }
+
+  /** False in the time after a doubt, too, in which other accounts are looked at: see `clockDoubt`. */
+  async #isClockSure(): Promise<boolean> {
+    const { now } = this.#options.clock;
+    if ((await this.#doubt()) !== undefined) this.#doubtedAtMs = now();
+    return now() - this.#doubtedAtMs >= CONFIRM_AGAIN_MS;
   }
 
   /** Ends all that the account has, its keys included, until the next sign-in. */
