@@ -1,7 +1,7 @@
 // The conformance tests for the lives of nodes in a Store.
 
 import * as assert from 'uvu/assert';
-import type { Store, StoredLife } from '../../src/persistence/store.ts';
+import { MAX_LIVES, type Store, type StoredLife } from '../../src/persistence/store.ts';
 import type { Suite } from '../helpers/suite.ts';
 import { declaring, HOSTILE_TEXTS } from './store.ts';
 
@@ -84,6 +84,15 @@ export function nodeConformance(test: Suite, open: () => Promise<Store>): void {
       sorted(await nodes.list()).map(({ life }) => life),
       ['b', 'c'],
     );
+  });
+
+  declare('however many lives have freed all, those that have not are read', async ({ nodes }) => {
+    await nodes.insert(lifeOf('last'));
+    await nodes.insert(lifeOf('later', { end: REFUSED }));
+    for (let number = 0; number < MAX_LIVES; number += 1)
+      await nodes.insert(lifeOf(`a-${number}`, { end: FREED }));
+    const lives = (await nodes.list()).map(({ life }) => life);
+    assert.equal(lives.filter((life) => !life.startsWith('a-')).toSorted(), ['last', 'later']);
   });
 
   declare('of several ends of a life at the same time one succeeds', async ({ nodes }) => {

@@ -317,7 +317,7 @@ export interface StoredLife {
   readonly end: LifeEnd | undefined;
 }
 
-/** The most lives that are read: of 64 nodes, with those that ended within the last half hour. */
+/** The most lives that are read, those that have freed all last: of 64 nodes, and those that ended in the last half hour. */
 export const MAX_LIVES = 1_000;
 
 /**

@@ -12,9 +12,11 @@ export function ormNodes(operations: OrmOperations): NodeStore {
   return {
     list: () =>
       operations.run(async (em, { nodes }) => {
+        // A node that ends and starts again and again has more lives than are read: those that go on must not be missing.
+        const freesAll = raw("case when ?? = 'all' then 1 else 0 end", ['end_frees']);
         const rows: NodeTableRow[] = await em
           .createQueryBuilder(nodes)
-          .orderBy({ life: 'asc' })
+          .orderBy([{ [freesAll]: 'asc' }, { life: 'asc' }])
           .limit(MAX_LIVES)
           .execute('all');
         return rows.map(storedOf);
