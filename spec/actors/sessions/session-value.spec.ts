@@ -82,7 +82,7 @@ for (const [state, enter] of Object.entries(STATES)) {
       [
         recovered.id,
         recovered.value.ownerId,
-        recovered.template,
+        recovered.value.template,
         recovered.value.profile,
         recovered.instance.id,
       ],

@@ -52,7 +52,7 @@ import {
 } from './session-state.ts';
 import { WaitingRequests } from './waiting-requests.ts';
 
-/** A session of a legacy client. Its members are described in McpSession and session-core.ts. */
+/** A session of a legacy client. Its members are described in mcp-session.ts and session-core.ts. */
 export class ClientSession implements OwnedSession, SessionCore {
   readonly id: string;
   readonly group: TemplateGroup;
@@ -87,7 +87,7 @@ export class ClientSession implements OwnedSession, SessionCore {
 
   /** Binds a new session: at once if nothing has to be opened, otherwise when the machine has found an instance. */
   async open(): Promise<void> {
-    const first = this.#binder.choose(this.template, this.value.ownerId);
+    const first = this.#binder.choose(this.group.template, this.value.ownerId);
     if (this.#bindAt(first)) return; // no actor before its first request
     this.#first = first;
     await firstValueFrom(this.untilBound());
@@ -118,9 +118,6 @@ export class ClientSession implements OwnedSession, SessionCore {
   }
   get binding(): Binding | undefined {
     return this.#present.binding;
-  }
-  get template(): string {
-    return this.value.template;
   }
   get questionMs(): number {
     return longestQuestionMs(this.group.policy, this.deps.maxCallMs);
@@ -170,7 +167,7 @@ export class ClientSession implements OwnedSession, SessionCore {
       listOf(method) !== undefined && binding !== undefined && binding.conversation === undefined;
     const next = () => this.#ensuredCalls.carry(request);
     const events$ = (isListed && this.#options.lists?.exchangeIn(this, request, next)) || next();
-    return listedAnswers(this.template, request, events$, this.deps);
+    return listedAnswers(this.group.template, request, events$, this.deps);
   }
 
   reserve(sourced: SourcedEvent, lost: (error: GatewayError) => void) {
@@ -257,18 +254,8 @@ export class ClientSession implements OwnedSession, SessionCore {
     this.#calls?.dismiss(error);
   }
 
-  // --- SessionCore -----------------------------------------------------------------------------------------
+  // --- SessionFacts ----------------------------------------------------------------------------------------
 
-  get usableBinding(): Binding | undefined {
-    const context = this.#contextIn('serving');
-    return context !== undefined && isServed(context) ? context.binding : undefined;
-  }
-  get unsafeMark(): SessionCore['unsafeMark'] {
-    return this.#options.part?.unsafeMark ?? this.#row;
-  }
-  get uris(): ReadonlySet<string> {
-    return this.value.uris.length === 0 ? NO_URIS : this.#ensuredBackendState.uris;
-  }
   get needsBindingForStream(): boolean {
     // One that was read again opens a dedicated conversation with its next request: many clients reopen streams at once.
     const isNeeded = this.binding !== undefined || this.isShared || this.value.uris.length > 0;
@@ -297,6 +284,19 @@ export class ClientSession implements OwnedSession, SessionCore {
       withinMs: bindTimeoutMs(context),
     } as const;
     return this.#binder.findBinding(this.#needs, options, signal);
+  }
+
+  // --- SessionCore -----------------------------------------------------------------------------------------
+
+  get usableBinding(): Binding | undefined {
+    const context = this.#contextIn('serving');
+    return context !== undefined && isServed(context) ? context.binding : undefined;
+  }
+  get unsafeMark(): SessionCore['unsafeMark'] {
+    return this.#options.part?.unsafeMark ?? this.#row;
+  }
+  get uris(): ReadonlySet<string> {
+    return this.value.uris.length === 0 ? NO_URIS : this.#ensuredBackendState.uris;
   }
 
   findHedgeBinding({ ref }: Binding, excluded: ExcludedIds, signal: AbortSignal): Promise<Binding> {
@@ -390,11 +390,12 @@ export class ClientSession implements OwnedSession, SessionCore {
     if (emission.type === 'bound') this.#bound(emission.from);
     else if (emission.type === 'serving') this.#waiting?.serve(emission.binding, emission.failure);
     else if (emission.type === 'ended') this.#end(emission.isLost, emission.failure);
-    else this.#waiting?.refuse(emission.failure, () => this.#refusal(emission.why));
-  }
-
-  #refusal(why: 'noneHealthy' | 'finishing'): GatewayError {
-    return why === 'finishing' ? sessionLost('its instance takes no new calls') : noHealthyError(this.group);
+    else {
+      const isFinishing = emission.why === 'finishing';
+      const error = () =>
+        isFinishing ? sessionLost('its instance takes no new calls') : noHealthyError(this.group);
+      this.#waiting?.refuse(emission.failure, error);
+    }
   }
 
   /** Binds a session without an actor, if nothing has to be opened for it. Returns true when it is bound. */

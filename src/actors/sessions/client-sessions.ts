@@ -373,9 +373,9 @@ export class ClientSessions implements AllSessions {
       id: sessionFingerprint(session.id),
       ownerId: session.value.ownerId,
       clientInfo: session.value.profile.clientInfo,
-      bindings: bound.map(({ template, instance: { id, serverId } }) => ({
+      bindings: bound.map(({ instance: { template, id: instanceId, serverId } }) => ({
         template,
-        instanceId: id,
+        instanceId,
         serverId,
       })),
       openedAtMs: Math.round(startMs + openedAtMs),

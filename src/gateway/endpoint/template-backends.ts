@@ -136,7 +136,7 @@ export class TemplateBackends implements Backends {
 
   session(id: string): McpSession | undefined {
     const session = this.#deps.sessions.find(id);
-    return session?.template === this.#template ? session : undefined;
+    return session?.group.template === this.#template ? session : undefined;
   }
 
   recoverSession(id: string, { id: ownerId }: Owner): Promise<void> | undefined {
