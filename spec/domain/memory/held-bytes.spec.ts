@@ -114,8 +114,8 @@ test('refuse calls of an owner near its limit, and near the total limit of every
   hold('b1', 30);
   more.release();
   hold('a3', 8);
-  assert.ok(held.of('b').refuses('tools/call'));
-  assert.not(held.of('b').refuses('ping'));
+  assert.ok(held.of('b').refuses('tools/call', 'user'));
+  assert.not(held.of('b').refuses('ping', 'user'));
   assert.not(held.isPressed('c'));
 });
 

@@ -149,10 +149,13 @@ const PRESSED = 0.75;
 const CALLS: readonly string[] = ['tools/call', 'resources/read', 'prompts/get'];
 
 export interface InstanceHeldBytes {
-  /** True for a call while the owner is under pressure. Handshakes, probes and lists are never refused. */
-  refuses(method: string): boolean;
+  /**
+   * True for a call while the owner is under pressure, and bytes are held for the same caller, or it is not known for whom.
+   * Handshakes, probes and lists are never refused.
+   */
+  refuses(method: string, callerId: string | undefined): boolean;
   /** Makes a holding of 0 bytes. `cut` is called at most once, when its bytes are needed, after it was released. */
-  hold(cut: () => void): Holding;
+  hold(cut: () => void, callerId?: string): Holding;
 }
 
 /** A part of a budget, such as one answer. */
@@ -164,6 +167,8 @@ export interface Holding {
 
 interface HeldAmount {
   readonly ownerId: string;
+  /** For whom a server sends the bytes; undefined if that is not known. */
+  readonly callerId: string | undefined;
   readonly sinceMs: number;
   readonly cut: () => void;
   bytes: number;
@@ -190,9 +195,19 @@ export class HeldBytes {
 
   of(ownerId: string): InstanceHeldBytes {
     return {
-      refuses: (method) => this.isPressed(ownerId) && CALLS.includes(method),
-      hold: (cut) => this.hold(ownerId, cut),
+      refuses: (method, callerId) =>
+        this.isPressed(ownerId) && CALLS.includes(method) && this.#isHeldFor(ownerId, callerId),
+      hold: (cut, callerId) => this.hold(ownerId, cut, callerId),
     };
+  }
+
+  #isHeldFor(ownerId: string, callerId: string | undefined): boolean {
+    const [owner, caller] = [countedIdOf(ownerId), callerId && countedIdOf(callerId)];
+    for (const held of this.#all) {
+      const isOther = held.callerId !== undefined && caller !== undefined && held.callerId !== caller;
+      if (held.ownerId === owner && held.bytes > 0 && !isOther) return true;
+    }
+    return false;
   }
 
   /** True while the owner is near its bound; or while all together are near theirs, and the owner holds anything. */
@@ -205,8 +220,14 @@ export class HeldBytes {
   }
 
   /** Makes a holding of the owner: see InstanceHeldBytes.hold. */
-  hold(ownerId: string, cut: () => void): Holding {
-    const held: HeldAmount = { ownerId: countedIdOf(ownerId), cut, sinceMs: this.#now(), bytes: 0 };
+  hold(ownerId: string, cut: () => void, callerId?: string): Holding {
+    const held: HeldAmount = {
+      ownerId: countedIdOf(ownerId),
+      callerId: callerId && countedIdOf(callerId),
+      cut,
+      sinceMs: this.#now(),
+      bytes: 0,
+    };
     this.#all.add(held);
     return { set: (bytes) => this.#set(held, bytes), release: () => this.#release(held) };
   }

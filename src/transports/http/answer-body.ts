@@ -35,6 +35,7 @@ export class AnswerBody {
   readonly headers: HttpHeaders;
   readonly use: BodyUse;
   readonly #owner: BodyOwner;
+  readonly #callerId: string | undefined;
   readonly #budget: InstanceHeldBytes | undefined;
   /** The content coding; undefined when it has none. */
   readonly #coding: string | undefined;
@@ -47,8 +48,15 @@ export class AnswerBody {
   #holding: Holding | undefined;
   #isStopped = false;
 
-  constructor(owner: BodyOwner, use: BodyUse, headers: HttpHeaders, budget: InstanceHeldBytes | undefined) {
+  constructor(
+    owner: BodyOwner,
+    use: BodyUse,
+    headers: HttpHeaders,
+    budget: InstanceHeldBytes | undefined,
+    callerId: string | undefined,
+  ) {
     this.#owner = owner;
+    this.#callerId = callerId;
     this.use = use;
     this.headers = headers;
     this.#budget = budget;
@@ -167,7 +175,10 @@ export class AnswerBody {
     const collected = this.#bytes + (this.#pieces?.length ?? 0) * BYTES_PER_PIECE;
     const bytes = (this.#reader?.heldBytes ?? collected) + (this.#decoder?.heldBytes ?? 0);
     if (this.#holding === undefined && bytes <= UNCOUNTED_BYTES) return;
-    this.#holding ??= this.#budget?.hold(() => this.#refuse(connectionClosed(ANSWERS_HOLD_TOO_MUCH, true)));
+    this.#holding ??= this.#budget?.hold(
+      () => this.#refuse(connectionClosed(ANSWERS_HOLD_TOO_MUCH, true)),
+      this.#callerId,
+    );
     this.#holding?.set(bytes);
   }
 

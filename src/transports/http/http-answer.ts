@@ -22,6 +22,8 @@ export interface AnswerSink {
   /** Asked when there is a connection for the request. False: it is not sent, and the sink gets nothing more. */
   mayBeSent?(): boolean;
   began?(): void;
+  /** The caller for whom the request is sent, if it is known. */
+  readonly callerId?: string | undefined;
   /** A message of a success, in order of arrival. */
   message(message: BackendMessage): void;
   /** An event of another type than `message`, which only HTTP+SSE has. */
@@ -145,7 +147,7 @@ export class HttpAnswer implements RequestSink {
     if (status === 307 || status === 308) this.#redirect = this.#redirectTo(headers.location);
     const isSuccess = status >= 200 && status < 300;
     const use = this.#redirect !== undefined ? 'redirect' : isSuccess ? 'messages' : 'refusal';
-    this.#body = new AnswerBody(this, use, headers, this.#sender?.answers);
+    this.#body = new AnswerBody(this, use, headers, this.#sender?.answers, this.#sink.callerId);
     if (use === 'redirect') return;
     if (typeof sessionId === 'string' && sessionId !== '') this.sessionId = sessionId;
     // Nothing but the beginning of its text is needed, so the rest is not waited for.

@@ -67,6 +67,10 @@ export class HttpCall implements AnswerSink {
     this.#token = callerTokenOf(request);
   }
 
+  get callerId(): string | undefined {
+    return this.#request.callerId;
+  }
+
   /** Sends the request. Throws VALIDATION_ERROR when it cannot be serialized. */
   start(): void {
     if (this.isOver) return;
@@ -76,7 +80,7 @@ export class HttpCall implements AnswerSink {
       return;
     }
     const { endpoint, toolHeaders } = backend;
-    if (endpoint.refuses(this.#request.method)) {
+    if (endpoint.refuses(this.#request.method, this.callerId)) {
       this.#fail(backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'no' }));
       return;
     }

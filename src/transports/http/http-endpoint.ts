@@ -110,8 +110,8 @@ export class HttpEndpoint implements Sender {
   }
 
   /** True for a call while unfinished answers hold so much that the backend should not be asked for more. */
-  refuses(method: string): boolean {
-    return this.answers?.refuses(method) === true;
+  refuses(method: string, callerId: string | undefined): boolean {
+    return this.answers?.refuses(method, callerId) === true;
   }
 
   /** A request id that no session has used: not every backend tells sessions apart. */

@@ -54,7 +54,9 @@ export class SseChannel extends Channel implements AnswerSink {
   send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {
     const target = this.#target;
     const unlocated = target === undefined ? 'it has not named a path for messages' : undefined;
-    const refusal = this.endpoint.refuses(request.method) ? ANSWERS_HOLD_TOO_MUCH : unlocated;
+    const refusal = this.endpoint.refuses(request.method, request.callerId)
+      ? ANSWERS_HOLD_TOO_MUCH
+      : unlocated;
     const exchange = this.begin(request, observer, refusal);
     if (exchange === undefined) return undefined;
     const post = this.#postOf(exchange);

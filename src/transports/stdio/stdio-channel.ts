@@ -121,7 +121,8 @@ export class StdioChannel extends Channel {
 
   send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {
     const refusal =
-      this.#fault ?? (this.#answers?.refuses(request.method) ? ANSWERS_HOLD_TOO_MUCH : undefined);
+      this.#fault ??
+      (this.#answers?.refuses(request.method, request.callerId) ? ANSWERS_HOLD_TOO_MUCH : undefined);
     const exchange = this.begin(request, observer, refusal);
     if (exchange === undefined) return undefined;
     const call = new StdioCall(exchange, this, this.#outbox);
