@@ -42,6 +42,7 @@ test('finds no problem in an empty folder', async () => {
       'node',
       'settings',
       'database',
+      'redis',
       'ports',
       'tls',
       'sign-in',
@@ -234,6 +235,14 @@ test('fails for a broken or unreachable database, and shows a usable one', async
   const [away] = (await examined(['--database', 'postgresql://127.0.0.1:2/none'])).of('database');
   assert.is(away?.status, 'fail');
   assert.match(away?.text ?? '', 'postgresql://127.0.0.1:2/none');
+});
+
+test('says why Redis does not answer, and shows no password', async () => {
+  const { of } = await examined([], { GATEWAY_REDIS_URL: 'redis://user:hidden@127.0.0.1:2/0' });
+  const [found] = of('redis');
+  assert.is(found?.status, 'warn');
+  assert.is(found?.text, 'Redis at 127.0.0.1:2: ECONNREFUSED');
+  assert.match(found?.advice ?? '', /^start it, or correct redis_url/);
 });
 
 test('fails for a registry file that a start refuses, and warns of entries that it would leave out', async () => {

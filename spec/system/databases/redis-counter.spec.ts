@@ -6,7 +6,9 @@ import * as assert from 'uvu/assert';
 import type { SharedCounter } from '../../../src/auth/limits/rate-limiter.ts';
 import { openRedisCounter } from '../../../src/auth/limits/redis-counter.ts';
 import { stoppedClock } from '../../auth/auth-harness.ts';
+import { runCommand } from '../../cli/commands/against-gateway.ts';
 import { eventually } from '../../helpers/eventually.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { serverLine } from '../../helpers/network/server-line.ts';
 import { redis } from '../../helpers/services/services.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -16,6 +18,7 @@ const { url = '', skip } = await redis();
 const BACK = 'Redis answers again: rate limits are shared with the other gateways';
 const test = suite('the Redis rate counter', { timeoutMs: 20_000 });
 const withRedis = test.needs(url, skip);
+const folder = folderOfEach(test);
 
 withRedis('shares one window between two gateways, which starts with the first request', async () => {
   const one = await opened(url);
@@ -98,6 +101,30 @@ withRedis('delays requests briefly, and only once, when Redis accepts commands w
   close();
   await line.close();
 });
+
+withRedis(
+  'is reached by doctor, which names the fault of a wrong password without the password',
+  async () => {
+    const foundFor = async (at: string): Promise<string> => {
+      const { out } = await runCommand(
+        ['doctor', '--json'],
+        { GATEWAY_REDIS_URL: at, MCP_GATEWAY_PORT: '0' },
+        folder(),
+      );
+      assert.not.match(out, /hidden/);
+      const { checks } = JSON.parse(out) as { checks: { check: string; status: string; text: string }[] };
+      return checks
+        .flatMap(({ check, status, text }) => (check === 'redis' ? `${status} ${text}` : []))
+        .join();
+    };
+    const { host } = new URL(url);
+    assert.is(await foundFor(url), `ok Redis answers at ${host}`);
+    const wrong = new URL(url);
+    wrong.username = 'nobody';
+    wrong.password = 'hidden';
+    assert.is(await foundFor(wrong.href), `warn Redis at ${host}: WRONGPASS`);
+  },
+);
 
 test('warns at the start when Redis is not reachable, and does not fail', async () => {
   const line = await serverLine('redis://127.0.0.1:1');

@@ -7,6 +7,7 @@ import type { Config } from '../../config/config.ts';
 import { commandWords } from '../../domain/instances/command.ts';
 import { isLoopback, localUrl } from '../../domain/local-address.ts';
 import { counted } from '../../domain/text.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
 import { RegistryFileError, readRegistryFile } from '../../registry/files/registry-file.ts';
@@ -35,6 +36,7 @@ type Check = (config: Config, terminal: Terminal) => Promise<readonly CheckResul
 
 const CHECKS: Readonly<Record<string, Check>> = {
   database: checkDatabase,
+  redis: checkRedis,
   ports: checkPorts,
   tls: checkTls,
   'sign-in': checkSignIn,
@@ -97,6 +99,26 @@ function databaseResult(
   if (pending.length === 0) return failed(`"${ownCommand('db status')}" says more`);
   const advice = `"${ownCommand('db migrate')}" applies them, and so does a start of the gateway`;
   return warn(`${name}: ${pending.length} migrations are pending`, advice);
+}
+
+/** Connects to Redis as a start does. */
+async function checkRedis({ redisUrl: url }: Config): Promise<readonly CheckResult[]> {
+  if (url === undefined) return [ok('off: limits are counted without Redis; redis_url changes that')];
+  const { openRedisCounter } = await import('../../auth/limits/redis-counter.ts');
+  let reason: string | undefined;
+  const warnOf = (facts: { readonly reason?: string }): void => {
+    reason = facts.reason;
+  };
+  const counter = await attemptAsync(() =>
+    openRedisCounter({ url, clock: systemClock, log: { info: () => {}, warn: warnOf } }),
+  );
+  if (counter instanceof Error) return [fail(counter.message, 'correct redis_url or GATEWAY_REDIS_URL')];
+  counter.close();
+  const { host } = new URL(url);
+  if (reason === undefined) return [ok(`Redis answers at ${host}`)];
+  const advice =
+    'start it, or correct redis_url or GATEWAY_REDIS_URL: until then limits are counted without it';
+  return [warn(`Redis at ${host}: ${reason}`, advice)];
 }
 
 async function checkPorts({ listeners, portsDefaulted, metrics }: Config): Promise<readonly CheckResult[]> {
