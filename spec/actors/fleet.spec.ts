@@ -305,7 +305,7 @@ test('keeps the group of a deleted template while it is in use, and uses it agai
   const { fleet } = harness;
   const group = fleet.templates.acquire('t');
   fleet.templates.delete('t');
-  assert.throws(() => fleet.templates.undeletedGroup('t'), /No template named "t"/);
+  assert.throws(() => fleet.templates.existingGroup('t'), /No template named "t"/);
   assert.equal(
     [fleet.templates.names, fleet.templates.has('t'), fleet.templates.group('t') === group],
     [[], false, true],

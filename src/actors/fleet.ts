@@ -204,7 +204,7 @@ export class Fleet {
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     const { scheduler } = this.#options;
-    const instances = this.templates.undeletedInstances();
+    const instances = this.templates.instances();
     await scheduler.each(this.#endings.refs, (ref) => ref.leave(graceMs)); // they get no more time than others
     await scheduler.each(instances, (instance) => void this.#remove(instance, graceMs));
     await this.#endings.untilEnded();

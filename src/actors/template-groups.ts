@@ -43,6 +43,7 @@ export class TemplateGroups {
     return [...this.#groups.values()];
   }
 
+  /** True while the template exists: it was added, and not deleted since. */
   has(template: string): boolean {
     return this.#groups.get(template)?.isDeleted === false;
   }
@@ -59,17 +60,17 @@ export class TemplateGroups {
     return group;
   }
 
-  /** The group of a template that is not deleted. Throws TEMPLATE_NOT_FOUND. */
-  undeletedGroup(template: string): TemplateGroup {
+  /** As `group`, but without those of deleted templates. Throws TEMPLATE_NOT_FOUND. */
+  existingGroup(template: string): TemplateGroup {
     const group = this.group(template);
     if (group.isDeleted) throw templateNotFound(template);
     return group;
   }
 
-  /** The instances of one template, or of all. Throws TEMPLATE_NOT_FOUND, also for a deleted template. */
-  undeletedInstances(template?: string): Instance[] {
+  /** The instances of one existing template, or of all. Throws TEMPLATE_NOT_FOUND. */
+  instances(template?: string): Instance[] {
     const templates = template === undefined ? this.names : [template];
-    return templates.flatMap((name) => this.undeletedGroup(name).instances);
+    return templates.flatMap((name) => this.existingGroup(name).instances);
   }
 
   /** Keeps the group in use until `release`, which must be called once. As `group` otherwise. */
@@ -79,6 +80,7 @@ export class TemplateGroups {
     return group;
   }
 
+  /** Ends one use of the group; that of a deleted template is forgotten with its last use. */
   release(group: TemplateGroup): void {
     group.references -= 1;
     this.#forgetUnused(group);

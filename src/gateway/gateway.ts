@@ -243,13 +243,13 @@ export class Gateway {
    * @internal
    */
   requireExisting(name: string): void {
-    if (!this.views.has(name)) this.#deps.fleet.templates.undeletedGroup(name);
+    if (!this.views.has(name)) this.#deps.fleet.templates.existingGroup(name);
   }
 
   /** Settings, policy and instances of a template. TEMPLATE_NOT_FOUND. */
   template(template: string): ShownTemplate {
     const { fleet, registry, clientSide } = this.#deps;
-    const { policy } = fleet.templates.undeletedGroup(template);
+    const { policy } = fleet.templates.existingGroup(template);
     const [settings, auth] = [registry.active.settings(template), registry.active.authOf(template)];
     const instances = fleet.templates.group(template).instances.map(({ definition }) => definition);
     return { settings, policy, auth, instances, withheld: clientSide.withheld.of(template) };
@@ -272,7 +272,7 @@ export class Gateway {
   /** All instances, template by template; or those of one template: TEMPLATE_NOT_FOUND. */
   servers(template?: string): Server[] {
     const { fleet } = this.#deps;
-    if (template !== undefined) fleet.templates.undeletedGroup(template);
+    if (template !== undefined) fleet.templates.existingGroup(template);
     return [...this.eachServer(template === undefined ? fleet.templates.names : [template])];
   }
 
@@ -284,7 +284,7 @@ export class Gateway {
   *eachServer(templates: readonly string[]): Generator<Server> {
     for (const template of templates)
       if (this.hasTemplate(template))
-        for (const status of this.#deps.fleet.templates.undeletedGroup(template).eachStatus())
+        for (const status of this.#deps.fleet.templates.existingGroup(template).eachStatus())
           yield this.#server(status);
   }
 
@@ -347,14 +347,14 @@ export class Gateway {
 
   /** The health of a template now. Draining and stopped instances are listed, but not counted. TEMPLATE_NOT_FOUND. */
   health(template: string): TemplateHealth {
-    const group = this.#deps.fleet.templates.undeletedGroup(template);
+    const group = this.#deps.fleet.templates.existingGroup(template);
     const instances = group.statuses().map(({ snapshot }) => snapshot);
     return { template, strategy: group.policy.strategy, instances, ...countHealth(instances) };
   }
 
   /** The counts of `health`, of one template or of all. TEMPLATE_NOT_FOUND. */
   countInstances(template?: string): Pick<TemplateHealth, 'total' | 'healthy'> {
-    return countHealth(this.#deps.fleet.templates.undeletedInstances(template));
+    return countHealth(this.#deps.fleet.templates.instances(template));
   }
 
   /**

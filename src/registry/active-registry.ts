@@ -81,7 +81,7 @@ export class ActiveRegistry {
 
   /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
   settings(template: string): TemplateSettings {
-    this.#deps.fleet.templates.undeletedGroup(template);
+    this.#deps.fleet.templates.existingGroup(template);
     return this.#settings.get(template) ?? { name: template, loadBalancer: {} };
   }
 
@@ -168,7 +168,7 @@ export class ActiveRegistry {
 
   /** VALIDATION_ERROR while the template has instances, TEMPLATE_NOT_FOUND. */
   refuseNonEmpty(template: string): void {
-    this.#deps.fleet.templates.undeletedGroup(template);
+    this.#deps.fleet.templates.existingGroup(template);
     const { length: count } = this.#deps.fleet.templates.group(template).instances;
     if (count === 0) return;
     const msg = `${counted(count, 'instance')} must be deregistered first`;

@@ -82,7 +82,7 @@ export class LeasedPrograms implements ProgramHost {
   /** Registered programs, as they are here at each moment: their state is `starting` until this node or another one runs them. */
   opening(): { readonly state: InstanceState }[] {
     const { fleet } = this.#deps;
-    return fleet.templates.undeletedInstances().flatMap(({ definition }) => {
+    return fleet.templates.instances().flatMap(({ definition }) => {
       const { serverId } = definition;
       const present = {
         get state() {
@@ -113,7 +113,7 @@ export class LeasedPrograms implements ProgramHost {
     for (const [program, [ref]] of this.#refs) programs.set(program, ref?.definition.updatedAt ?? '');
     // A gateway that stops has no instances any more, and keeps each lease until the cluster has stopped the program.
     if (this.#isClosed) for (const program of this.#listeners.keys()) programs.set(program, '');
-    for (const { definition } of fleet.templates.undeletedInstances())
+    for (const { definition } of fleet.templates.instances())
       if (runsAnywhere(definition) && definition.locked === undefined)
         programs.set(definition.serverId, definition.updatedAt);
     return Array.from(programs, ([program, changedAt]) => ({ program, changedAt }));

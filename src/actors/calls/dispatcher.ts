@@ -53,7 +53,7 @@ export class Dispatcher {
   ): Observable<SourcedEvent> {
     return this.carry(template, request, () => {
       const { fleet } = this.#deps;
-      const group = fleet.templates.undeletedGroup(template);
+      const group = fleet.templates.existingGroup(template);
       const { instanceId, timeoutMs, isContinuation = false } = options;
       const route =
         instanceId === undefined

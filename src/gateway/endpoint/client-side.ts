@@ -185,7 +185,7 @@ export class ClientSide {
       backends: (pathName) => {
         if (pathName === undefined) return this.#aggregate;
         if (this.views.has(pathName)) return this.views.backends(pathName) ?? this.#of(pathName);
-        fleet.templates.undeletedGroup(pathName); // refuses a deleted template
+        fleet.templates.existingGroup(pathName); // refuses a deleted template
         return this.#of(pathName);
       },
       templatesOf: (name) => this.views.templatesOf(name),

@@ -152,8 +152,7 @@ export class ServedView {
     ]);
     const { fleet, registry, aggregate } = this.#deps;
     const kindOf = (name: string) => {
-      if (fleet.templates.has(name))
-        return fleet.templates.undeletedInstances(name).length > 0 ? 'template' : 'empty';
+      if (fleet.templates.has(name)) return fleet.templates.instances(name).length > 0 ? 'template' : 'empty';
       return registry.find(name) === undefined ? undefined : 'view';
     };
     return viewProblems(this.#compiled, { tools, prompts, resources }, kindOf, aggregate.scheduler);

@@ -228,7 +228,7 @@ export class Views implements ServedViews {
     const { fleet } = this.#deps;
     return this.find(id).definition.from.map(({ template }) => {
       const { total, healthy } = countHealth(
-        fleet.templates.has(template) ? fleet.templates.undeletedInstances(template) : [],
+        fleet.templates.has(template) ? fleet.templates.instances(template) : [],
       );
       return { template, total, healthy };
     });

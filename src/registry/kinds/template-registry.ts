@@ -62,7 +62,7 @@ export class TemplateRegistry {
     return this.#steps.change(async () => {
       await this.#steps.reload();
       const { fleet, approvals } = this.#deps;
-      admit?.(fleet.templates.undeletedGroup(template).policy);
+      admit?.(fleet.templates.existingGroup(template).policy);
       this.#deps.active.refuseNonEmpty(template);
       const wasPinned = approvals?.isPinned(template) === true;
       if (!this.#steps.advance(await this.#deps.store.templates.delete(template))) {

@@ -36,7 +36,7 @@ export class StatelessCalls {
     const { fleet, dispatcher } = this.#deps;
     return dispatcher.carry(template, request, () => {
       const { instanceId } = client;
-      const group = fleet.templates.undeletedGroup(template);
+      const group = fleet.templates.existingGroup(template);
       const bound = instanceId === undefined ? undefined : fleet.templates.group(template).ref(instanceId);
       const equalToolLists = this.#equalToolLists;
       const input = { deps: this.#deps, equalToolLists, client, group, request, bound };
