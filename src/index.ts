@@ -90,7 +90,7 @@ export type {
   ViewRecord,
   ViewTool,
 } from './gateway/gateway-types.ts';
-export type { ErrorAnswer } from './gateway/requests.ts';
+export type { ErrorAnswer } from './gateway/promised-answers.ts';
 export { type Cipher, createCipher } from './persistence/cipher.ts';
 export { type OpenStoreOptions, openStore, StoreOpenError } from './persistence/open.ts';
 export { type RevisionChange, watchRevision } from './persistence/revision-watch.ts';

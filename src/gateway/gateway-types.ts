@@ -36,7 +36,7 @@ import type { VaultOptions } from '../vault/vault.ts';
 
 export type { InstanceChange } from '../domain/instances/instance.ts';
 export type { ShownSession } from '../domain/mcp/client.ts';
-export type { CallResult, ListResult, RequestOptions } from './requests.ts';
+export type { CallResult, ListResult, RequestOptions } from './promised-answers.ts';
 
 /** Options of createGateway. Each has a default. */
 export interface GatewayOptions {

@@ -55,8 +55,8 @@ import type {
   TemplateSnapshot,
 } from './gateway-types.ts';
 import { type GatewayInternals, internalsOf } from './internals.ts';
+import { type ErrorAnswer, PromisedAnswers } from './promised-answers.ts';
 import { Readiness } from './readiness.ts';
-import { type ErrorAnswer, Requests } from './requests.ts';
 
 /**
  * Makes a gateway: loads the registry of the store and starts its instances, without waiting for their health. Rejects with
@@ -98,7 +98,7 @@ export class Gateway {
   readonly internals: GatewayInternals;
   readonly #deps: GatewayDeps;
   readonly #readiness: Readiness;
-  readonly #requests: Requests;
+  readonly #promisedAnswers: PromisedAnswers;
   readonly #graceMs: number;
   #closed: Promise<void> | undefined;
   constructor(store: Store, options: GatewayOptions) {
@@ -111,8 +111,8 @@ export class Gateway {
     this.policy = this.#deps.policy;
     this.mcp = this.#deps.clientSide.endpoint;
     this.views = this.#deps.clientSide.views;
-    this.#requests = new Requests((...exchange) => this.exchange(...exchange), this.#deps);
-    this.internals = internalsOf(this.#deps, this.#events, this.#readiness, this.#requests);
+    this.#promisedAnswers = new PromisedAnswers((...exchange) => this.exchange(...exchange), this.#deps);
+    this.internals = internalsOf(this.#deps, this.#events, this.#readiness, this.#promisedAnswers);
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }
 
@@ -316,7 +316,7 @@ export class Gateway {
 
   /** One request of any method; resolves with its result. Rejects with the errors of `exchange` and of `errorOf`. */
   ask(template: string, request: ExchangeRequest, options?: RequestOptions): Promise<CallResult> {
-    return this.#requests.ask(template, request, options);
+    return this.#promisedAnswers.ask(template, request, options);
   }
 
   /** Calls a tool; resolves with its result, also when that has `isError: true`. Rejects as `ask` does. */
@@ -327,7 +327,7 @@ export class Gateway {
   /** All pages of one list, from one instance. Empty when the server does not offer the list. Rejects as `exchange` does. */
   async list(template: string, field: ListField, options?: RequestOptions): Promise<ListResult> {
     checkListField(field);
-    return this.#requests.list(template, field, options);
+    return this.#promisedAnswers.list(template, field, options);
   }
 
   /**
@@ -340,7 +340,7 @@ export class Gateway {
     answer: ErrorAnswer,
     signal?: AbortSignal,
   ): Promise<GatewayError> {
-    return this.#requests.errorOf(template, request, answer, signal);
+    return this.#promisedAnswers.errorOf(template, request, answer, signal);
   }
 
   // --- status ----------------------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
 import type { DefinitionRegistry } from '../registry/kinds/definition-registry.ts';
 import type { GatewayDeps } from './compose.ts';
 import type { EventBus } from './event-bus.ts';
+import type { PromisedAnswers } from './promised-answers.ts';
 import type { Readiness } from './readiness.ts';
-import type { Requests } from './requests.ts';
 
 /** The parts of one gateway, as its server gets them. */
 export interface GatewayInternals {
@@ -27,8 +27,8 @@ export interface GatewayInternals {
   readonly definitions: DefinitionRegistry;
   /** The approved tools of pinned templates. */
   readonly approvals: GatewayDeps['approvals'];
-  /** Requests to instances, for routes that gather lists. */
-  readonly requests: Requests;
+  /** Makes requests to instances, for routes that gather lists. */
+  readonly promisedAnswers: PromisedAnswers;
   /** Counts by template and by instance, for the metrics of Prometheus and the samples of the load. */
   readonly traffic: GatewayDeps['traffic'];
   /** Counts of the sessions that outlive the gateway, since its start; undefined where none do. */
@@ -48,14 +48,14 @@ export function internalsOf(
   deps: GatewayDeps,
   events: EventBus,
   readiness: Readiness,
-  requests: Requests,
+  promisedAnswers: PromisedAnswers,
 ): GatewayInternals {
   const { clientSide, fleet, keeper, registry } = deps;
   return {
     ...deps,
     definitions: registry.definitions,
     readiness,
-    requests,
+    promisedAnswers,
     get keptSessions() {
       return keeper?.counts;
     },

@@ -45,7 +45,7 @@ export function servicesOf(
 ): Services {
   const { peers, nodes } = options.others ?? {};
   const { clock, requestBytes, scheduler, backendAccounts, readiness } = gateway.internals;
-  const { approvals, requests, traffic, definitions: stored } = gateway.internals;
+  const { approvals, promisedAnswers, traffic, definitions: stored } = gateway.internals;
   const inFolder = new Map(options.definitions.map((definition) => [definition.id, definition]));
   const deployment = new Deployment({ ...options.others, clock, scheduler });
   const events = new RecentEvents(gateway.events$, clock);
@@ -58,7 +58,7 @@ export function servicesOf(
     backendAccounts,
     readiness,
     approvals,
-    requests,
+    promisedAnswers,
     traffic,
     auth: options.auth,
     listAnswers: new PerList(),

@@ -32,7 +32,7 @@ export interface Services
     | 'backendAccounts'
     | 'readiness'
     | 'approvals'
-    | 'requests'
+    | 'promisedAnswers'
     | 'traffic'
   > {
   readonly gateway: Gateway;

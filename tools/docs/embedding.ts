@@ -16,7 +16,7 @@ const INTERFACES: readonly (readonly [heading: string, file: string, name: strin
   ['Option `node`', TYPES, 'NodeOptions'],
   ['Options of `register`', 'src/registry/registry-types.ts', 'RegisterOptions'],
   ['Options of `exchange`', 'src/domain/calls/exchange.ts', 'ExchangeOptions'],
-  ['More options of `call`, `ask` and `list`', 'src/gateway/requests.ts', 'RequestOptions'],
+  ['More options of `call`, `ask` and `list`', 'src/gateway/promised-answers.ts', 'RequestOptions'],
   ['Options of `openStore`', 'src/persistence/open.ts', 'OpenStoreOptions'],
 ];
 

@@ -1,8 +1,7 @@
 // The answer to a request for a list over REST, made once for all callers with the same items, and in several turns of
 // the event loop. Source: ADR 334.
 
-import type { JsonObject } from '../../domain/json/json.ts';
-import { JsonText } from '../../domain/json/json.ts';
+import { type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { jsonPieces } from '../../domain/json/json-pieces.ts';
 import { LIST_METHODS, type ListField } from '../../domain/mcp/mcp.ts';
 import type { ListResult } from '../../gateway/gateway-types.ts';
@@ -30,13 +29,17 @@ interface AskedList {
 /** All items of a list, from one instance. */
 export async function listReply(
   { template, list, request, show }: AskedList,
-  { requests, scheduler, listAnswers }: Pick<Services, 'requests' | 'scheduler' | 'listAnswers'>,
+  {
+    promisedAnswers,
+    scheduler,
+    listAnswers,
+  }: Pick<Services, 'promisedAnswers' | 'scheduler' | 'listAnswers'>,
 ): Promise<Reply> {
   const { signal, callerId, callerTools: tools, id: requestId } = request;
   const report = request.report({ method: LIST_METHODS[list] });
   const options = { signal, callerId, tools, requestId, report };
   try {
-    return await requests.useList(template, list, options, async (found) => {
+    return await promisedAnswers.useList(template, list, options, async (found) => {
       report.ended({ kind: 'result', result: NO_RESULT });
       const make = () => joinedInTurns(piecesOf(list, found, show), scheduler);
       const answer = await listAnswers.of(found.items, list, make);

@@ -1,4 +1,4 @@
-// Requests as promises, with functions as backends: results, the causes of error answers, and lists that are gathered page by
+// Answers as promises, with functions as backends: results, the causes of error answers, and lists that are gathered page by
 // page from correct, careless and endless backends.
 
 import { setImmediate as turn } from 'node:timers/promises';
@@ -11,7 +11,7 @@ import { gatherPages, MAX_LIST_ITEMS } from '../../src/domain/lists/list-pages.t
 import { ListReader } from '../../src/domain/lists/list-reader.ts';
 import { MAX_LIST_VALUES } from '../../src/domain/memory/held-bytes.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
-import { type RequestOptions, Requests } from '../../src/gateway/requests.ts';
+import { PromisedAnswers, type RequestOptions } from '../../src/gateway/promised-answers.ts';
 import type { InProcessHandler } from '../../src/transports/open-options.ts';
 import { rpcError } from '../helpers/backends/function-backend.ts';
 import { until } from '../helpers/eventually.ts';
@@ -19,7 +19,7 @@ import { errorOf, thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { turnsOf, untimedScheduler } from '../helpers/time/turns.ts';
 
-const test = suite('requests');
+const test = suite('promised answers');
 const WAIT = { waitMs: 5_000 };
 const GET = { method: 'prompts/get', params: { name: 'greet' } };
 const RESULT = {
@@ -69,7 +69,7 @@ test('count lists as long as they are used, and refuse a caller with one that as
   await gateway.register('t', { id: 'a', handler }, WAIT);
   const list = (caller: string) => gateway.list('t', 'tools', { callerId: caller });
   const [begun, used] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()];
-  const first = gateway.internals.requests.useList('t', 'tools', { callerId: 'a' }, ({ items }) => {
+  const first = gateway.internals.promisedAnswers.useList('t', 'tools', { callerId: 'a' }, ({ items }) => {
     begun.resolve();
     return used.promise.then((text) => `${text} ${items.length}`);
   });
@@ -183,11 +183,11 @@ test('cancel a call or a list on the backend when the signal aborts', async () =
 /** Asks once; the exchange consists of these events. */
 function askOf(...events: readonly SourcedEvent[]) {
   const scheduler = untimedScheduler();
-  const requests = new Requests(() => of(...events), {
+  const answers = new PromisedAnswers(() => of(...events), {
     scheduler,
     listReader: new ListReader({ scheduler }),
   });
-  return requests.ask('t', { method: 'tools/call' });
+  return answers.ask('t', { method: 'tools/call' });
 }
 
 test('reject when the exchange ends without an answer', async () => {

@@ -1,4 +1,4 @@
-// Requests for callers that do not stream: one promise each, for a result, a whole list, or the meaning of an error answer.
+// Answers as promises, for callers that do not stream: a result, a whole list, or the error that an error answer means.
 
 import { filter, fromEvent, lastValueFrom, type Observable, takeUntil } from 'rxjs';
 import type { ToolRights } from '../domain/accounts/rights.ts';
@@ -69,8 +69,8 @@ type Exchange = (
   options?: ExchangeOptions,
 ) => Observable<SourcedEvent>;
 
-/** Requests as promises, and lists page by page, for routes and embedding programs. */
-export class Requests {
+/** Makes requests for routes and embedding programs, and promises one answer to each. */
+export class PromisedAnswers {
   readonly #exchange: Exchange;
   readonly #scheduler: TaskScheduler;
   readonly #reader: ListReader;
@@ -179,5 +179,5 @@ async function answerIn(events$: Observable<SourcedEvent>, signal?: AbortSignal)
   return answer;
 }
 
-/** An embedding program asked for the value. */
+/** No bound: an embedding program asked for the value. */
 const ANY_SIZE = { bytes: Number.POSITIVE_INFINITY, values: Number.POSITIVE_INFINITY };
