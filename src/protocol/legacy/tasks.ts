@@ -19,18 +19,18 @@ export function exchangeWithTasks(
   request: ExchangeRequest,
   session: McpSession,
   served: ServedRequest,
-  log: KnownTasks,
+  tasks: KnownTasks,
   clock: Clock,
 ): Observable<SourcedEvent> {
   const { method, params } = request;
-  if (isTaskMethod(method)) return exchangeAboutTask(request, session, served, log, clock);
+  if (isTaskMethod(method)) return exchangeAboutTask(request, session, served, tasks, clock);
   const events$ = exchangeInSession(session, request, clock);
   const mayBegin =
     method === 'tools/call' && (params?.task !== undefined || takesTasks(session.value.profile.capabilities));
   if (!mayBegin) return events$;
   return events$.pipe(
     tap(({ event, instanceId }) => {
-      if (event.kind === 'result') log.learn(scopeOf(served), event.result, instanceId);
+      if (event.kind === 'result') tasks.learn(scopeOf(served), event.result, instanceId);
     }),
   );
 }
@@ -43,7 +43,7 @@ function exchangeAboutTask(
   request: ExchangeRequest,
   session: McpSession,
   served: ServedRequest,
-  log: KnownTasks,
+  tasks: KnownTasks,
   clock: Clock,
 ): Observable<SourcedEvent> {
   const taskId = request.params?.taskId;
@@ -54,17 +54,17 @@ function exchangeAboutTask(
   if (isList || !isTaskId(taskId)) return exchangeInSession(session, request, clock);
   const scope = scopeOf(served);
   const exchange = (): Observable<SourcedEvent> => {
-    const known = log.instancesOf(scope, taskId);
+    const known = tasks.instancesOf(scope, taskId);
     const here = known.findLast((id) => session.isAt(id));
     const instanceId = here ?? known.at(-1);
     if (here === undefined && instanceId !== undefined)
       return exchangeAt(request, session, served, instanceId);
-    return here === undefined && log.belongsToOthers(scope, taskId)
+    return here === undefined && tasks.belongsToOthers(scope, taskId)
       ? rpcErrorAnswer(RPC.invalidParams, 'Unknown task')
       : exchangeInSession(session, request, clock, here);
   };
   return defer(() => {
-    const asking = log.untilKnown(scope, taskId);
+    const asking = tasks.untilKnown(scope, taskId);
     return asking === undefined
       ? exchange()
       : fromPromise(asking).pipe(finalize(session.hold()), switchMap(exchange));
