@@ -156,7 +156,12 @@ export class DevicePages {
     const { row, payload } = pending;
     const { user } = signedIn;
     const { asked } = this.#askedIn(pending);
-    const grant = await this.#options.interactions.decide(exchange, user, COMMAND_LINE, asked, isAllowed);
+    const grant = await this.#options.interactions.decide(exchange, {
+      user,
+      client: COMMAND_LINE,
+      asked,
+      isAllowed,
+    });
     const decision =
       grant === undefined
         ? { error: 'access_denied', errorDescription: DENIED }

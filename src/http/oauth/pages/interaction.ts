@@ -190,7 +190,7 @@ export class Interactions {
     // This is a second click: the first one counts, but the browser has dropped its answer.
     if (!(await store.consume('interaction', oauthKey('interaction', details.uid), at)))
       return redirect(exchange.response, details.returnTo);
-    const grant = await this.decide(exchange, signedIn.user, client, asked, isAllowed);
+    const grant = await this.decide(exchange, { user: signedIn.user, client, asked, isAllowed });
     if (grant === undefined) return finish({ error: 'access_denied', error_description: DENIED });
     return finish({ login: { accountId: grant.userId }, consent: { grantId: grant.id }, select_account: {} });
   }
@@ -198,10 +198,7 @@ export class Interactions {
   /** Records the decision; the grant, if the user allowed something that the account may do. */
   async decide(
     { address, requestId }: Pick<OAuthExchange, 'address' | 'requestId'>,
-    user: User,
-    client: ClientRecord,
-    asked: Asked,
-    isAllowed: boolean,
+    { user, client, asked, isAllowed }: Decision,
   ): Promise<Grant | undefined> {
     const { store, trail: own, clients, clock } = this.#options;
     const nowMs = clock.wall();
@@ -259,13 +256,18 @@ interface ConsentInput {
   readonly accounts: readonly string[];
 }
 
-interface Answered {
+interface Answered extends Omit<Decision, 'user'> {
   readonly details: Details;
-  readonly client: ClientRecord;
   readonly signedIn: SignedIn;
+  readonly finish: Finish;
+}
+
+/** What a user has decided about the access that a client asks for. */
+interface Decision {
+  readonly user: User;
+  readonly client: ClientRecord;
   readonly asked: Asked;
   readonly isAllowed: boolean;
-  readonly finish: Finish;
 }
 
 interface Asked {
