@@ -219,7 +219,7 @@ export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeT
       return checked(state, event, now);
     case 'taken':
       return ofProgram(state, event.program, (lease) =>
-        hearTaken(lease, event.generation, event.isOurs, leaseSurroundings(state, now.atMs), now.atMs),
+        hearTaken(lease, event, leaseSurroundings(state, now.atMs), now.atMs),
       );
     case 'released':
       return ofProgram(state, event.program, (lease) => hearReleased(lease, event.isReleased));

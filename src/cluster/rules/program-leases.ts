@@ -109,11 +109,10 @@ export function tickProgram(lease: ProgramLease, view: LeaseSurroundings, atMs: 
   return take({ ...lease, failedStarts: 0 }, view);
 }
 
-/** The answer to `take`. `isOurs` is undefined when there was none in time: the next read tells. */
+/** Takes the answer to `take`. `isOurs` is undefined when there was none in time: the next read tells. */
 export function hearTaken(
   lease: ProgramLease,
-  generation: number,
-  isOurs: boolean | undefined,
+  { generation, isOurs }: { readonly generation: number; readonly isOurs: boolean | undefined },
   view: LeaseSurroundings,
   atMs: number,
 ): LeaseTransition {
@@ -124,7 +123,7 @@ export function hearTaken(
   return tickProgram({ ...idle, row }, view, atMs);
 }
 
-/** The answer to `release`, also when there was none in time: then only a new lease is certain. */
+/** Takes the answer to `release`, also when there was none in time: then only a new lease is certain. */
 export function hearReleased(lease: ProgramLease, isReleased: boolean): LeaseTransition {
   if (lease.phase !== 'releasing') return step(lease);
   const row = isReleased ? { ...lease.row, life: undefined } : lease.row;
@@ -132,7 +131,7 @@ export function hearReleased(lease: ProgramLease, isReleased: boolean): LeaseTra
   return step({ ...lease, row, phase: 'none', freeSinceMs: undefined, doubtfulGeneration });
 }
 
-/** The program answers. */
+/** Takes the news that the program answers. `start`: the number of its start; that of an earlier start changes nothing. */
 export function hearStarted(lease: ProgramLease, start: number): LeaseTransition {
   const hasStarted = lease.phase === 'starting' && lease.start === start;
   return step(hasStarted ? { ...lease, phase: 'running', failedStarts: 0 } : lease);
