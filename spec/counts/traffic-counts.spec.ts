@@ -11,12 +11,13 @@ import { suite } from '../helpers/suite.ts';
 
 const PINGED = { call: 1, method: 'ping', principal: 'user:1' };
 const test = suite('metrics');
+const DEPS = { clock: systemClock, hasTemplate: () => true, hasView: () => true };
 let events = new Subject<GatewayEvent>();
-let metrics = new TrafficCounts(events, () => true, systemClock);
+let metrics = new TrafficCounts(events, DEPS);
 
 test.before.each(() => {
   events = new Subject();
-  metrics = new TrafficCounts(events, () => true, systemClock);
+  metrics = new TrafficCounts(events, DEPS);
 });
 
 test('counts refusals, failures and error answers as errors, cancelled calls as none, and ejections', () => {

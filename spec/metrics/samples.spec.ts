@@ -159,7 +159,7 @@ test('the history has the totals of each 10 s of the last hour, without a reader
   const history = new LoadHistory({
     events$,
     snapshot,
-    internals: { clock: simulatedClock, traffic: new TrafficCounts(events$, () => true, simulatedClock) },
+    internals: { clock: simulatedClock, traffic: new TrafficCounts(events$, ALL_COUNTED) },
   });
   assert.equal(history.read(ADMIN), []);
   finish('demo', 'a', 'result', 20);
@@ -292,6 +292,8 @@ test('end when the gateway closes', async () => {
 
 test.run();
 
+const ALL_COUNTED = { clock: simulatedClock, hasTemplate: () => true, hasView: () => true };
+
 /** A parsed sample. */
 interface Seen {
   readonly partial?: readonly string[];
@@ -301,7 +303,7 @@ interface Seen {
 }
 
 function gatewayOf(load: () => TemplateSnapshot[]) {
-  const traffic = new TrafficCounts(events$, () => true, simulatedClock);
+  const traffic = new TrafficCounts(events$, ALL_COUNTED);
   return {
     events$,
     snapshot: load,

@@ -93,6 +93,14 @@ type WaitedCall = Pick<GatewayEvents['call.finished'], 'template' | 'call' | 'wa
 
 const NO_CLIENTS: InstanceClients = { sessions: 0, ownProcesses: 0 };
 
+interface TrafficCountsDeps {
+  readonly clock: Pick<Clock, 'now'>;
+  /** False for a template that was deleted: it is not counted again. */
+  readonly hasTemplate: (template: string) => boolean;
+  /** The same for views. */
+  readonly hasView: (view: string) => boolean;
+}
+
 /**
  * The counts of one gateway since its start. The statistics, the metrics for Prometheus and the load samples read the
  * counts. An event costs a few lookups; the present state (health, queues) is not counted here. Every key is bounded:
@@ -122,12 +130,8 @@ export class TrafficCounts {
   isRegistryCurrent = true;
 
   /** Counts until the events complete. */
-  constructor(
-    events$: Observable<GatewayEvent>,
-    hasTemplate: (template: string) => boolean,
-    { now }: Clock,
-    hasView: (view: string) => boolean = () => true,
-  ) {
+  constructor(events$: Observable<GatewayEvent>, { clock, hasTemplate, hasView }: TrafficCountsDeps) {
+    const { now } = clock;
     this.#now = now;
     this.#startedAtMs = now();
     this.#hasTemplate = hasTemplate;

@@ -67,7 +67,7 @@ export function composeGateway(
     ...base,
     ...instances,
     ...clients,
-    traffic: new TrafficCounts(events.events$, hasTemplate, clock, hasView),
+    traffic: new TrafficCounts(events.events$, { clock, hasTemplate, hasView }),
     sync: new Sync({ registry, definitions, clock, memoryBytes: options.memoryBytes, ...options.discovery }),
     tests: new ConnectionTests({ openTransport, registry, clock }),
     host: new HostedInstances({ clock, fleet, requestBytes }),

@@ -77,7 +77,8 @@ test('waits 5 s in total, even if an instance it has tried has capacity again', 
     [[1, false]],
     'it ended in line, not at its first instance',
   );
-  const { waits } = new TrafficCounts(from(harness.events), () => true, systemClock).template('t') ?? {};
+  const deps = { clock: systemClock, hasTemplate: () => true, hasView: () => true };
+  const { waits } = new TrafficCounts(from(harness.events), deps).template('t') ?? {};
   assert.is(waits?.count, harness.attempts().length, 'each call has one wait');
 });
 
