@@ -96,7 +96,7 @@ export function configuredGateway(options: ConfiguredGatewayOptions): Gateway {
   });
 }
 
-/** Accounts at backends are kept where secrets are encrypted. */
+/** The options for accounts at backends. Undefined where the storage encrypts no secrets: none are kept there. */
 function backendAccountOptionsOf(
   { oauth, authEnabled, roles }: Config,
   { keepsSecrets }: Pick<Storage, 'keepsSecrets'>,
