@@ -52,4 +52,19 @@ test('end by a clock that stays ahead, unless the database has another time', as
   }
 });
 
+test('end after a day without their provider, also when others are looked at at the same moment', async () => {
+  const { company, said, pass, step, isActive, answerWith } = started();
+  const { id } = await company.signIn(SETTING, said(['staff']));
+  const { id: other } = await company.signIn(SETTING, {
+    ...{ ...said(['staff']), subject: 'other' },
+    claims: { sub: 'other', preferred_username: 'other', groups: ['staff'] },
+  });
+  answerWith(() => Promise.reject(new ProviderFailure('it is away')));
+  pass(24 * 60 * MINUTE_MS + 1);
+  await company.confirm(other);
+  step(1); // the wall clock has whole milliseconds, the monotonic one has parts of them
+  await company.confirm(id);
+  assert.is(await isActive(), false);
+});
+
 test.run();

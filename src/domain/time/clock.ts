@@ -52,6 +52,8 @@ function repeated(timer: NodeJS.Timeout): () => void {
 /** Times of two clocks that differ by more than this are not compared, in ms. */
 export const MAX_SKEW_MS = 60_000;
 const STEADY_SHARE = 0.1;
+/** The wall clock has whole milliseconds, and the process may stand still between the readings of the two clocks. */
+const UNEVEN_MS = 1_000;
 
 /**
  * True when a stored time is less than `withinMs` before `nowMs`, or after it by no more than clocks of nodes differ. One that is
@@ -64,8 +66,8 @@ export function isRecent(atMs: number, withinMs: number, nowMs: number): boolean
 
 /**
  * The returned function resolves with the reason why the wall clock may be wrong, as a clause. Undefined when what is too old
- * by it may be deleted for good: it advanced as the monotonic clock did, within 10 %, since it was last asked, or since the
- * function was made, and agrees with the clock of the database, if that has one of its own. Source: ADR 95, 386.
+ * by it may be deleted for good: it advanced as the monotonic clock did, within 10 % and 1 s, since it was last asked, or since
+ * the function was made, and agrees with the clock of the database, if that has one of its own. Source: ADR 95, 386.
  */
 export function clockDoubt(
   { wall, now }: Pick<Clock, 'wall' | 'now'>,
@@ -78,7 +80,7 @@ export function clockDoubt(
     const passedMs = now() - monotonicMs;
     wallMs += wallPassedMs;
     monotonicMs += passedMs;
-    if (Math.abs(wallPassedMs - passedMs) > STEADY_SHARE * passedMs)
+    if (Math.abs(wallPassedMs - passedMs) > STEADY_SHARE * passedMs + UNEVEN_MS)
       return 'was set since it was last compared';
     const present = wallMs;
     const skewMs = Math.abs(((await serverTimeMs()) ?? present) - present);
