@@ -8,8 +8,8 @@ import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
 import type { OwnWorker, WorkerQuestion } from '../domain/nodes/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { Prometheus } from '../metrics/prometheus.ts';
+import { bodyMiddleware } from './body/body-middleware.ts';
 import { HeldBodies } from './body/held-bodies.ts';
-import { bodyReaders } from './body/readers.ts';
 import { OpenRequests } from './callers/open-requests.ts';
 import { createProxies } from './callers/proxies.ts';
 import { type ServicesOptions, servicesOf } from './make-services.ts';
@@ -76,7 +76,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const services = servicesOf(gateway, options, metrics, authorizationServer);
   auditConnections(backendAccounts, auth.audit);
 
-  const readers = bodyReaders(options.maxBodyBytes, {
+  const bodies = bodyMiddleware(options.maxBodyBytes, {
     held: new HeldBodies(requestBytes),
     limiter: auth.limiter,
     scheduler,
@@ -93,7 +93,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     origins: options,
     worker,
   });
-  const serveClient = routeListener(tables.ofClients, readers, gateway, log);
+  const serveClient = routeListener(tables.ofClients, bodies, gateway, log);
   let serveForwarded: AppListener | undefined;
   return {
     metrics,
@@ -105,7 +105,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
       }),
     callback: () => serveClient,
     serveForwarded: (request, response, caller) => {
-      serveForwarded ??= routeListener(tables.ofNodes(), readers, gateway, log);
+      serveForwarded ??= routeListener(tables.ofNodes(), bodies, gateway, log);
       serveForwarded(request, response, caller);
     },
     closeStreams: () => streams.close(),

@@ -14,7 +14,7 @@ import type { McpRequest, ReplyWriter } from '../protocol/endpoint-types.ts';
 import { headerOf } from '../protocol/headers.ts';
 import { sessionOfEvent } from '../protocol/legacy/sse-position.ts';
 import { rpcFailureOf } from '../protocol/rpc.ts';
-import { NO_BYTES } from './body/read.ts';
+import { NO_BYTES } from './body/readers.ts';
 import { AT_HOLDER_MS, serveAtHolder, unlessRefused } from './forwarding/serve-at-holder.ts';
 import type { ForwardJob, Relay, Reply, ServedReply } from './replies/reply.ts';
 import type { RouteInput } from './routing/route.ts';

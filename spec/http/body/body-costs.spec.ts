@@ -10,7 +10,7 @@ import { ByteBudget } from '../../../src/domain/memory/held-bytes.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { HeldBodies } from '../../../src/http/body/held-bodies.ts';
-import { readDirect } from '../../../src/http/body/read.ts';
+import { readDirect } from '../../../src/http/body/readers.ts';
 import { ClientGone } from '../../../src/http/client-gone.ts';
 import { body } from '../../../src/http/middleware/body.ts';
 import type { HttpMiddleware } from '../../../src/http/request.ts';

@@ -6,7 +6,7 @@ import { ByteBudget } from '../../../src/domain/memory/held-bytes.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { HeldBodies } from '../../../src/http/body/held-bodies.ts';
-import { BODY_MODULES, koaBodyReader } from '../../../src/http/body/read.ts';
+import { BODY_MODULES, koaBodyReader } from '../../../src/http/body/readers.ts';
 import { body } from '../../../src/http/middleware/body.ts';
 import { json } from '../../../src/http/replies/reply.ts';
 import { respond } from '../../../src/http/replies/respond.ts';

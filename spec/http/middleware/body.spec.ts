@@ -11,13 +11,8 @@ import { ByteBudget } from '../../../src/domain/memory/held-bytes.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { HeldBodies } from '../../../src/http/body/held-bodies.ts';
-import {
-  koaBodyReader,
-  parseFormBody,
-  parseJsonBody,
-  type ReadBody,
-  readDirect,
-} from '../../../src/http/body/read.ts';
+import { parseFormBody, parseJsonBody } from '../../../src/http/body/parse-body.ts';
+import { koaBodyReader, type ReadBody, readDirect } from '../../../src/http/body/readers.ts';
 import { ClientGone } from '../../../src/http/client-gone.ts';
 import { HTTP_LIMITS } from '../../../src/http/limits.ts';
 import { body } from '../../../src/http/middleware/body.ts';

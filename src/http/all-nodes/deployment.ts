@@ -11,7 +11,7 @@ import { jsonIn } from '../../domain/json/json.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { runsProgramsOf, type ShownNode } from '../../domain/nodes/nodes.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
-import { NO_BYTES } from '../body/read.ts';
+import { NO_BYTES } from '../body/readers.ts';
 import { type BytesReply, bytes, noContent } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
 

@@ -12,7 +12,7 @@ import type { ShownNode } from '../../domain/nodes/nodes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
 import { SseReader } from '../../net/http1/sse-reader.ts';
-import { NO_BYTES } from '../body/read.ts';
+import { NO_BYTES } from '../body/readers.ts';
 import type { StreamEvent, StreamReader } from '../replies/reply.ts';
 import type { PeerEvent, ReadOptions, RecentEvents, SelectableEvent } from '../sse/recent-events.ts';
 import type { Deployment } from './deployment.ts';

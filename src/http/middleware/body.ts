@@ -1,5 +1,5 @@
 // Reads the body of a request into `state.body`: checks its headers, counts its memory and its requests.
-// body/read.ts reads and parses the bytes.
+// body/readers.ts reads the bytes, parse-body.ts parses them.
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { RateLimit, RateLimiter } from '../../auth/limits/rate-limiter.ts';
@@ -10,7 +10,8 @@ import type { JsonFields } from '../../domain/json/json.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import type { HeldBodies } from '../body/held-bodies.ts';
-import { NO_BYTES, parseCallBody, parseFormBody, parseJsonBody, type ReadBody } from '../body/read.ts';
+import { parseCallBody, parseFormBody, parseJsonBody } from '../body/parse-body.ts';
+import { NO_BYTES, type ReadBody } from '../body/readers.ts';
 import { consumeRateLimit, requestsIn } from '../callers/caller-check.ts';
 import { ClientGone } from '../client-gone.ts';
 import { HTTP_LIMITS } from '../limits.ts';

@@ -10,7 +10,7 @@ import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { networkOf } from '../../net/network-of.ts';
-import { hasManyFields } from '../body/read.ts';
+import { hasManyFields } from '../body/parse-body.ts';
 import { NOT_STORED } from '../records/schemas.ts';
 import { BadClient, metadataOf } from './clients/client-record.ts';
 import type { Clients } from './clients/clients.ts';

@@ -4,7 +4,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import { hasManyFields } from '../body/read.ts';
+import { hasManyFields } from '../body/parse-body.ts';
 import { NOT_STORED } from '../records/schemas.ts';
 import type { Page } from './pages/page.ts';
 

@@ -9,7 +9,7 @@ import Koa from 'koa';
 import type { Logger } from 'pino';
 import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import type { BodyReaders } from '../body/readers.ts';
+import type { BodyMiddleware } from '../body/body-middleware.ts';
 import type { HttpMiddleware, KoaContext, RequestState, RouteContext } from '../request.ts';
 import { type KoaApp, PlainContext, plainCalls } from './plain-call.ts';
 import type { HttpRoute } from './route.ts';
@@ -46,19 +46,19 @@ export interface RouteTable {
 /** Composes the middleware of each route once. The first one (middleware/errors.ts) answers the errors of the others. */
 export function routeListener(
   table: RouteTable,
-  readers: BodyReaders,
+  bodies: BodyMiddleware,
   gateway: Pick<Gateway, 'hasTemplate' | 'views'>,
   log: Pick<Logger, 'error'>,
 ): AppListener {
   const { routes, first, middlewareOf } = table;
   const plain = routes.flatMap((route) => {
-    const readBody = route.unlessTemplate === undefined ? readers.direct(route) : undefined;
+    const readBody = route.unlessTemplate === undefined ? bodies.direct(route) : undefined;
     if (readBody === undefined) return [];
     return [{ route, serve: compose<RouteContext>([...first, ...middlewareOf(route, readBody)]) }];
   });
   const router = new Router<RequestState, Record<never, never>>({ sensitive: true });
   for (const route of routes) {
-    const serve = compose<KoaContext & RouteContext>(middlewareOf(route, readers.of(route)));
+    const serve = compose<KoaContext & RouteContext>(middlewareOf(route, bodies.of(route)));
     const row = router.register(route.path, [route.method], unlessTemplate(route, gateway, serve));
     // The router adds HEAD to every GET; at the MCP endpoint it would open a stream that is never read.
     if (route.speaks === 'json-rpc') row.methods = row.methods.filter((method) => method !== 'HEAD');
