@@ -263,7 +263,7 @@ heldBodies(
         }
       };
       const costs = { held, limiter, scheduler: new TaskScheduler(), clock: systemClock };
-      const app = await startMiddlewares(first, body(readDirect, BYTES, 'bytes', costs));
+      const app = await startMiddlewares(first, body(readDirect, { kind: 'bytes', maxBytes: BYTES }, costs));
       const socket = connect(app.port, '127.0.0.1');
       socket.write(head('POST /', { 'Content-Type': 'application/json', 'Content-Length': String(BYTES) }));
       await arrived;

@@ -27,7 +27,7 @@ test('takes a turn of the event loop for each part, once', async () => {
     scheduler: new TaskScheduler(),
     clock: systemClock,
   };
-  const app = await startMiddlewares(body(read, 100, 'json', costs), (context) =>
+  const app = await startMiddlewares(body(read, { kind: 'json', maxBytes: 100 }, costs), (context) =>
     respond(context, json(200, context.state.body)),
   );
   try {

@@ -52,7 +52,7 @@ const whole = (bytes: Buffer): Buffer => bytes;
 for (const [name, read] of Object.entries(readers)) {
   const test = suite(`the body middleware, read ${name}`);
   const app = appFor(test, () =>
-    startMiddlewares(body(read(), SPEC_BODY_BYTES, 'json', COSTS), (context) =>
+    startMiddlewares(body(read(), { kind: 'json', maxBytes: SPEC_BODY_BYTES }, COSTS), (context) =>
       respond(context, json(200, context.state.body)),
     ),
   );
@@ -112,7 +112,7 @@ for (const [name, read] of Object.entries(readers)) {
           if (when === 'before') await once(res, 'close');
           await next().catch(over.resolve);
         },
-        body(read(), 1_000, 'json', COSTS),
+        body(read(), { kind: 'json', maxBytes: 1_000 }, COSTS),
       );
       const socket = await openRaw(watched.port);
       socket.write(jsonRequest('POST /', '{"a":"abc"}').slice(0, -6), () => socket.destroy());
@@ -126,10 +126,13 @@ for (const [name, read] of Object.entries(readers)) {
 const bytes = suite('bytes of a body');
 
 bytes('are passed on unparsed, after checks of media type and length', async () => {
-  const app = await startMiddlewares(body(readDirect, SPEC_BODY_BYTES, 'bytes', COSTS), (context) => {
-    const { body: read } = context.state;
-    respond(context, json(200, read instanceof Uint8Array ? [...read] : 'no bytes'));
-  });
+  const app = await startMiddlewares(
+    body(readDirect, { kind: 'bytes', maxBytes: SPEC_BODY_BYTES }, COSTS),
+    (context) => {
+      const { body: read } = context.state;
+      respond(context, json(200, read instanceof Uint8Array ? [...read] : 'no bytes'));
+    },
+  );
   const type = { 'content-type': 'application/json; charset=utf-8' };
   const answers = [
     await app.ask('POST', '/', { body: Buffer.from([0x7b, 0x00, 0xff]), headers: type }),
@@ -187,8 +190,9 @@ bytes('over 64 KiB are parsed in a turn of the scheduler, with or without a leng
     turns += 1;
   };
   const costs = { ...COSTS, scheduler: schedulerWith({ turn }) };
-  const app = await startMiddlewares(body(readDirect, 200_000, 'json', costs), (context) =>
-    respond(context, json(200, turns)),
+  const app = await startMiddlewares(
+    body(readDirect, { kind: 'json', maxBytes: 200_000 }, costs),
+    (context) => respond(context, json(200, turns)),
   );
   const type = { 'content-type': 'application/json' };
   const [small, large] = [60_000, 70_000].map((count) => JSON.stringify('x'.repeat(count)));

@@ -13,16 +13,17 @@ export interface BodyMiddleware {
   of(route: HttpRoute): readonly HttpMiddleware<KoaContext & RouteContext>[];
 }
 
-/** `maxBodyBytes`: the setting, for all bodies but forms. */
-export function bodyMiddleware(maxBodyBytes: number, costs: BodyCosts): BodyMiddleware {
-  const formBytes = Math.min(maxBodyBytes, HTTP_LIMITS.formBytes);
+/** `maxBytes`: the largest body; that of a form has a smaller bound of its own. */
+export function bodyMiddleware(maxBytes: number, costs: BodyCosts): BodyMiddleware {
+  const form = { maxBytes: Math.min(maxBytes, HTTP_LIMITS.formBytes), mostValues: HTTP_LIMITS.formFields };
   const readers = {
-    short: body(readDirect, formBytes, 'short', costs, HTTP_LIMITS.formFields),
-    call: body(readDirect, maxBodyBytes, 'call', costs),
-    form: body(readDirect, formBytes, 'form', costs, HTTP_LIMITS.formFields),
-    bytes: body(readDirect, maxBodyBytes, 'bytes', costs),
+    short: body(readDirect, { kind: 'short', ...form }, costs),
+    call: body(readDirect, { kind: 'call', maxBytes }, costs),
+    form: body(readDirect, { kind: 'form', ...form }, costs),
+    bytes: body(readDirect, { kind: 'bytes', maxBytes }, costs),
   };
-  const koaBody = body(koaBodyReader(), maxBodyBytes, 'json', costs, HTTP_LIMITS.managementValues);
+  const managed = { kind: 'json', maxBytes, mostValues: HTTP_LIMITS.managementValues } as const;
+  const koaBody = body(koaBodyReader(), managed, costs);
   const direct: BodyMiddleware['direct'] = (route) => {
     if (route.request.body === undefined) return [];
     const { bodyKind = 'json' } = route;

@@ -25,16 +25,23 @@ export interface BodyCosts extends Timing {
   readonly connections?: { receive(request: IncomingMessage): void } | undefined;
 }
 
+/** Which bodies are read. */
+interface BodyRule {
+  readonly kind: BodyKind;
+  /** The largest body, in bytes. */
+  readonly maxBytes: number;
+  /** The most values in a JSON body, keys included. Default: LIMITS.bodyValues. */
+  readonly mostValues?: number;
+}
+
 /**
  * Makes the middleware around one reader: 413 over `maxBytes`, 415 for an encoding or another media type, 429. A
  * caller that sent its body slowly is authorized again, because its credentials may have been revoked meanwhile.
  */
 export function body<C extends HttpContext>(
   read: ReadBody<C>,
-  maxBytes: number,
-  kind: BodyKind,
+  { kind, maxBytes, mostValues }: BodyRule,
   costs: BodyCosts,
-  mostValues?: number,
 ): HttpMiddleware<C> {
   const parsers: Partial<Record<BodyKind, ParseBody>> = { bytes: (bytes) => bytes, call: parseCallBody };
   const parseJson: ParseBody = parsers[kind] ?? ((bytes) => parseJsonBody(bytes, mostValues));
