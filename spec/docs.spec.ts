@@ -108,6 +108,16 @@ test('have no line of more than 200 characters', () => {
   assert.equal(long, []);
 });
 
+test('begin a list after an empty line', () => {
+  const pages = PAGES.filter((page) => !page.startsWith('docs/adr/'));
+  const run = pages.flatMap((page) =>
+    [...textOf(page, { withCode: false }).matchAll(/^(?![-|>]|\d+\. )\S.*\n- .*/gm)].map(
+      ([found]) => `${page}: ${found}`,
+    ),
+  );
+  assert.equal(run, []);
+});
+
 test('say of a decision that is superseded by which one, which exists and is newer, or holds', () => {
   const decisions = readDecisions();
   const unknown = [...decisions.values()].flatMap(({ file, number, supersededBy }) =>
