@@ -155,6 +155,17 @@ test('renews a token that the gateway refuses before it has expired here: the cl
   assert.is((await following).code, 0);
 });
 
+test('renews nothing for a request that was sent without credentials', async () => {
+  await login();
+  const asked: string[] = [];
+  replaceFetch(async (url) => {
+    asked.push(new URL(String(url)).pathname);
+    return Response.json({ detail: 'of a proxy' }, { status: 401 });
+  });
+  assert.is((await run('gateway health')).code, 1);
+  assert.equal(asked, ['/gateway/health']);
+});
+
 test('a renewal that comes back late does not replace the token of another login', async () => {
   await login();
   const before = stored();

@@ -56,7 +56,7 @@ interface RemoteRequest {
   readonly isAnonymous?: boolean;
   /** The fields that are sent as a form, without credentials: a login. */
   readonly form?: Readonly<Record<string, string>>;
-  /** The longest wait for the whole answer, in ms. Default: ANSWER_MS. */
+  /** The longest wait for the whole answer, in ms. Default: GATEWAY_ANSWER_MS. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -126,8 +126,9 @@ export class Remote {
     const { method = 'GET', timeoutMs = GATEWAY_ANSWER_MS, signal } = request;
     const address = this.#addressOf(path);
     const timeout = AbortSignal.timeout(timeoutMs);
+    const isAnonymous = request.form !== undefined || request.isAnonymous === true;
     const { response, text } = await this.#busy(`waiting for ${this.url}`, async () => {
-      if (request.form === undefined && request.isAnonymous !== true) await this.#prove(timeoutMs);
+      if (!isAnonymous) await this.#prove(timeoutMs);
       try {
         const send = () =>
           fetch(address, {
@@ -137,7 +138,7 @@ export class Remote {
             redirect: 'error',
             ...contentOf(request, this.#credentials),
           });
-        const response = request.form ? await send() : await renewing(this.#credentials, send, timeoutMs);
+        const response = isAnonymous ? await send() : await renewing(this.#credentials, send, timeoutMs);
         return { response, text: await this.#textOf(response) };
       } catch (error) {
         this.#provenAtMs = Number.NEGATIVE_INFINITY;
