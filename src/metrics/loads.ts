@@ -35,7 +35,7 @@ export interface OtherLoads {
   take(): TakenLoads | undefined;
 }
 
-export function sumOfTwo(one: TemplateLoad, other: TemplateLoad | undefined): TemplateLoad {
+export function sumOfTemplateLoads(one: TemplateLoad, other: TemplateLoad | undefined): TemplateLoad {
   if (other === undefined) return one;
   return {
     ...sumOfLoads(one, other),
@@ -45,7 +45,7 @@ export function sumOfTwo(one: TemplateLoad, other: TemplateLoad | undefined): Te
   };
 }
 
-export function sumOfInstance(one: InstanceLoad, other: InstanceLoad | undefined): InstanceLoad {
+export function sumOfInstanceLoads(one: InstanceLoad, other: InstanceLoad | undefined): InstanceLoad {
   if (other === undefined) return one;
   return {
     ...sumOfLoads(one, other),
@@ -54,6 +54,7 @@ export function sumOfInstance(one: InstanceLoad, other: InstanceLoad | undefined
   };
 }
 
+/** The sum of two loads of the same interval; `one` itself without another. */
 export function sumOfLoads(one: Load, other: Load | undefined): Load {
   if (other === undefined) return one;
   const tally = { requests: one.requests + other.requests, failures: one.failures + other.failures };

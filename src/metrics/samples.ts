@@ -33,8 +33,8 @@ import {
   type InstanceLoad,
   type Load,
   type OtherLoads,
-  sumOfInstance,
-  sumOfTwo,
+  sumOfInstanceLoads,
+  sumOfTemplateLoads,
   type TakenLoads,
   type TemplateLoad,
 } from './loads.ts';
@@ -251,7 +251,7 @@ export class Sample {
       inFlight: isPart ? inFlight - elsewhere.calls : inFlight,
     };
     this.#elsewhere += elsewhere.calls;
-    const load = sumOfTwo(own, others?.templates.get(template));
+    const load = sumOfTemplateLoads(own, others?.templates.get(template));
     const { requests, failures, times } = load;
     const more = isForNode
       ? { sessions: load.sessions, durations: requests > 0 ? (times?.buckets ?? []) : [] }
@@ -276,7 +276,7 @@ export class Sample {
     const own = { ...counts, state, inFlight: isElsewhere ? 0 : instance.inFlight };
     const view = isForNode
       ? partSample(serverId, own)
-      : instanceSample(instance, sumOfInstance(own, others?.instances.get(serverId)));
+      : instanceSample(instance, sumOfInstanceLoads(own, others?.instances.get(serverId)));
     return this.#renewed(JSON.stringify(view), before?.parts.get(template)?.instances.get(serverId));
   }
 

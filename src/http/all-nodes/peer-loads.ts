@@ -12,9 +12,9 @@ import {
   type InstanceLoad,
   type Load,
   type OtherLoads,
-  sumOfInstance,
+  sumOfInstanceLoads,
   sumOfLoads,
-  sumOfTwo,
+  sumOfTemplateLoads,
   type TakenLoads,
   type TemplateLoad,
 } from '../../metrics/loads.ts';
@@ -120,12 +120,12 @@ export class PeerLoads implements OtherLoads {
         for (const [name, load] of node.templates)
           templates.set(
             name,
-            sumOfTwo({ ...load, ...(counted.templates.get(name) ?? IDLE) }, templates.get(name)),
+            sumOfTemplateLoads({ ...load, ...(counted.templates.get(name) ?? IDLE) }, templates.get(name)),
           );
         for (const [id, load] of node.instances)
           instances.set(
             id,
-            sumOfInstance({ ...load, ...(counted.instances.get(id) ?? IDLE) }, instances.get(id)),
+            sumOfInstanceLoads({ ...load, ...(counted.instances.get(id) ?? IDLE) }, instances.get(id)),
           );
       }
       if (node !== undefined) node.counted = nothingCounted();
