@@ -24,7 +24,8 @@ export const MissingNodes = Type.Optional(
   }),
 );
 
-export function missing(partial: readonly string[]): { partial?: string[] } {
+/** The field `partial` of an answer, if the part of any node is missing in it. */
+export function partialField(partial: readonly string[]): { partial?: string[] } {
   return partial.length === 0 ? {} : { partial: [...partial] };
 }
 

@@ -10,7 +10,7 @@ import { HISTORY_INTERVAL_MS, HISTORY_POINTS } from '../../metrics/load-history.
 import { percentileOf } from '../../metrics/samples.ts';
 import { integer, nullable, Time } from '../records/schemas.ts';
 import type { Services } from '../services.ts';
-import { MissingNodes, missing } from './deployment.ts';
+import { MissingNodes, partialField } from './deployment.ts';
 
 const Totals = Type.Object({
   requests: integer(120),
@@ -55,7 +55,7 @@ export function historyOf(
   const question = { target: '/gateway/history', principal: viewer, shape: PEER_HISTORY };
   return whenKnown(deployment.ask(question), ({ answers, partial }): HistoryRecord => {
     const points = answers.size === 0 ? history.read(viewer) : added([own(), ...answers.values()]);
-    return { points: [...points], ...missing(partial) };
+    return { points: [...points], ...partialField(partial) };
   });
 }
 

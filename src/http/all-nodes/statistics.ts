@@ -15,7 +15,7 @@ import { visibleServers } from '../callers/visible.ts';
 import { rounded } from '../records/schemas.ts';
 import { byServer, percentile, StatisticsRecord, statisticsRecord } from '../records/statistics-record.ts';
 import type { Services } from '../services.ts';
-import { missing } from './deployment.ts';
+import { partialField } from './deployment.ts';
 import { merged, sumOf } from './states.ts';
 
 /**
@@ -45,9 +45,9 @@ export async function statisticsOf(
   if (deployment === undefined) return { ...own, ...durations() };
   const question = { target: '/gateway/stats', principal: viewer, shape: PEER_STATISTICS };
   const { answers, partial } = await deployment.ask(question);
-  if (answers.size === 0) return { ...own, ...missing(partial) };
+  if (answers.size === 0) return { ...own, ...partialField(partial) };
   const parts = new Map<string, PeerStatistics>([[deployment.ownId, { ...own, ...durations() }], ...answers]);
-  return { ...(await mergedStatistics(parts, own, servers, scheduler)), ...missing(partial) };
+  return { ...(await mergedStatistics(parts, own, servers, scheduler)), ...partialField(partial) };
 }
 
 type Parts = ReadonlyMap<string, PeerStatistics>;

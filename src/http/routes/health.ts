@@ -7,7 +7,7 @@ import { countHealth, type InstanceState } from '../../domain/instances/instance
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { MissingNodes, missing } from '../all-nodes/deployment.ts';
+import { MissingNodes, partialField } from '../all-nodes/deployment.ts';
 import { type StatisticsServices, statisticsOf } from '../all-nodes/statistics.ts';
 import { integer, named, Time, text } from '../records/schemas.ts';
 import { errorReply } from '../replies/error-reply.ts';
@@ -72,7 +72,7 @@ interface Counts {
   readonly instances: Static<typeof InstanceCounts>;
   /** True when at least one instance is healthy at some node. */
   readonly canServe: boolean;
-  readonly partial: ReturnType<typeof missing>;
+  readonly partial: ReturnType<typeof partialField>;
 }
 
 /** The counts of all nodes. Other nodes are asked as this node, not as the caller, since the answer has only numbers. */
@@ -88,7 +88,7 @@ function countsOf(services: StatisticsServices): Counts | Promise<Counts> {
       [state, ...Object.values(nodes)].some(isHealthy),
     );
     const instances = { total, healthy, unhealthy: total - healthy };
-    return { instances, canServe, partial: missing(statistics.partial ?? []) };
+    return { instances, canServe, partial: partialField(statistics.partial ?? []) };
   });
 }
 

@@ -5,7 +5,7 @@ import type { Principal } from '../../domain/accounts/account.ts';
 import { InstanceChange } from '../../domain/instances/instance.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { MissingNodes, missing } from '../all-nodes/deployment.ts';
+import { MissingNodes, partialField } from '../all-nodes/deployment.ts';
 import { knownAtPeers, recordWith } from '../all-nodes/instances.ts';
 import { InstanceRecord, instanceRecord } from '../records/instance-record.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
@@ -70,7 +70,7 @@ function commandRoute(command: 'drain' | 'resume' | 'restart', summary: string):
         return json(200, record);
       return deployment
         .sendToAll('POST', input)
-        .then((partial) => json(200, { ...record, ...missing(partial) }));
+        .then((partial) => json(200, { ...record, ...partialField(partial) }));
     },
   });
 }

@@ -8,7 +8,7 @@ import { nodeNotFound, nodesNeedAllTemplates } from '../../domain/errors/node-er
 import { foreignBy, NODE_STATES, type ShownNode } from '../../domain/nodes/nodes.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
-import { MissingNodes, missing } from '../all-nodes/deployment.ts';
+import { MissingNodes, partialField } from '../all-nodes/deployment.ts';
 import { flag, integer, nullableText, Time, text } from '../records/schemas.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute, type RouteInput } from '../routing/route.ts';
@@ -49,7 +49,7 @@ export const nodeRoutes: readonly HttpRoute[] = [
         return json(200, {
           nodes: records,
           ...(warnings.length === 0 ? {} : { warnings }),
-          ...missing(partial),
+          ...partialField(partial),
         });
       }),
   }),

@@ -6,7 +6,7 @@ import { gatewayStarting, shuttingDown } from '../../domain/errors/gateway-error
 import { nodeDraining } from '../../domain/errors/node-errors.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
-import { MissingNodes, missing } from '../all-nodes/deployment.ts';
+import { MissingNodes, partialField } from '../all-nodes/deployment.ts';
 import { errorReply } from '../replies/error-reply.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
@@ -51,7 +51,7 @@ export const livenessRoutes: readonly HttpRoute[] = [
     handler: ({ request, query }, services) => {
       if (query.verbose === undefined) return readinessOf(services, request.id);
       return whenKnown(agreementOf(services), ({ warnings, partial }) =>
-        readinessOf(services, request.id, { warnings, ...missing(partial) }),
+        readinessOf(services, request.id, { warnings, ...partialField(partial) }),
       );
     },
   }),

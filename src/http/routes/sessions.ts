@@ -11,7 +11,7 @@ import { sessionUnknown } from '../../domain/errors/session-errors.ts';
 import { compileShape } from '../../domain/errors/validation.ts';
 import { cutText } from '../../domain/text.ts';
 import type { ShownSession } from '../../gateway/gateway-types.ts';
-import { MissingNodes, missing } from '../all-nodes/deployment.ts';
+import { MissingNodes, partialField } from '../all-nodes/deployment.ts';
 import {
   closed,
   cursorOf,
@@ -128,7 +128,7 @@ async function pageOfDeployment(
     pageOfNode(query, principal, { gateway, auth }),
     deployment.ask({ target, principal, shape: SESSION_PAGE }),
   ]);
-  if (answers.size === 0) return { ...own, ...missing(partial) };
+  if (answers.size === 0) return { ...own, ...partialField(partial) };
   const parts = [[deployment.ownId, own] as const, ...answers];
   const found = parts.flatMap(([node, { sessions }]) => sessions.map((session) => ({ ...session, node })));
   // A session that moves may be seen at two nodes.
@@ -137,7 +137,11 @@ async function pageOfDeployment(
   const sessions = sorted.slice(0, limit);
   const isLast = sorted.length <= limit && parts.every(([, part]) => part.next_cursor === null);
   const last = isLast ? undefined : sessions.at(-1);
-  return { sessions, next_cursor: last === undefined ? null : cursorOf(LIST, last.id), ...missing(partial) };
+  return {
+    sessions,
+    next_cursor: last === undefined ? null : cursorOf(LIST, last.id),
+    ...partialField(partial),
+  };
 }
 
 async function pageOfNode(

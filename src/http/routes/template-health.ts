@@ -7,7 +7,7 @@ import { mayUseInView } from '../../domain/accounts/rights.ts';
 import { countHealth } from '../../domain/instances/instance.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { MissingNodes, missing } from '../all-nodes/deployment.ts';
+import { MissingNodes, partialField } from '../all-nodes/deployment.ts';
 import { healthWith, knownAtPeers } from '../all-nodes/instances.ts';
 import { InstanceHealth } from '../records/instance-record.ts';
 import { closed, named, number, rounded, text } from '../records/schemas.ts';
@@ -108,7 +108,7 @@ export const templateHealthRoutes: readonly HttpRoute[] = [
               ? healths.map(([id, health]) => ({ id, ...health }))
               : Object.fromEntries(healths),
           ...withheld,
-          ...missing(known.partial),
+          ...partialField(known.partial),
         });
       });
     },

@@ -2,7 +2,7 @@
 
 import Type from 'typebox';
 import { callable } from '../../domain/lists/listed-tools.ts';
-import { MissingNodes, missing } from '../all-nodes/deployment.ts';
+import { MissingNodes, partialField } from '../all-nodes/deployment.ts';
 import { Digest, learnWaiting, ownWaiting } from '../all-nodes/waiting-tools.ts';
 import { AnyObject, closed, text } from '../records/schemas.ts';
 import { jsonInTurns } from '../replies/json-in-turns.ts';
@@ -109,7 +109,7 @@ export const templateToolRoutes: readonly HttpRoute[] = [
       const all = await toolsOf(template, services);
       const toolOf = ({ name }: ToolRecord) => ({ template, tool: name });
       const tools = await callable(principal, all, toolOf, scheduler);
-      return jsonInTurns({ template_name: template, approve, tools, ...missing(partial) }, scheduler);
+      return jsonInTurns({ template_name: template, approve, tools, ...partialField(partial) }, scheduler);
     },
   }),
   defineRoute('POST', `${PATH}/approve`, {

@@ -14,7 +14,7 @@ import { eachInGroups } from '../../domain/time/task-groups.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import { withoutSecretDefaults } from '../../templates/config-schema.ts';
-import { MissingNodes, missing } from '../all-nodes/deployment.ts';
+import { MissingNodes, partialField } from '../all-nodes/deployment.ts';
 import { type KnownInstances, knownAtPeers, recordWith } from '../all-nodes/instances.ts';
 import { visibleTemplates } from '../callers/visible.ts';
 import { InstanceRecord } from '../records/instance-record.ts';
@@ -142,7 +142,7 @@ async function registryRecord(
       healthy_instances: healthy,
       unhealthy_instances: total - healthy,
     },
-    ...missing(known.partial),
+    ...partialField(known.partial),
   };
 }
 

@@ -2,7 +2,7 @@
 
 import Type from 'typebox';
 import { callable } from '../../domain/lists/listed-tools.ts';
-import { MissingNodes, missing } from '../all-nodes/deployment.ts';
+import { MissingNodes, partialField } from '../all-nodes/deployment.ts';
 import { learnWaiting, ownWaiting } from '../all-nodes/waiting-tools.ts';
 import { text } from '../records/schemas.ts';
 import { jsonInTurns } from '../replies/json-in-turns.ts';
@@ -46,7 +46,7 @@ export const viewToolRoutes: readonly HttpRoute[] = [
       if (deployment === undefined) return ownWaiting(id, services);
       const partial = await learnWaiting('views', id, principal, services);
       const tools = await callable(principal, await gateway.views.tools(id), (tool) => tool, scheduler);
-      return jsonInTurns({ view: id, approve, tools, ...missing(partial) }, scheduler);
+      return jsonInTurns({ view: id, approve, tools, ...partialField(partial) }, scheduler);
     },
   }),
   defineRoute('POST', `${PATH}/approve`, {
