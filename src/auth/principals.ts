@@ -204,6 +204,7 @@ function digestOf(value: unknown): string {
   return hash('sha256', JSON.stringify(value), 'base64url');
 }
 
+/** False for a user that was deleted or disabled. */
 export function isActive(user: User | undefined): user is User {
   return user?.isActive === true;
 }

@@ -33,6 +33,7 @@ export async function deploymentSalt(settings: Store['settings']): Promise<strin
   return (await settings.read(SALT_SETTING)) ?? made; // nothing deletes it
 }
 
+/** The warning about a node that is not a member, with its remedy. */
 export function otherKey(node: string): string {
   return `the node "${node}" has another secret than the other nodes of its database, and is not a member: set the same GATEWAY_SECRET_KEY`;
 }

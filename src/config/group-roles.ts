@@ -28,6 +28,7 @@ export type GroupRoles = readonly (readonly [group: string, GroupRole])[];
 /** Ends the reading of an entry; `what` describes its fault. */
 export type Fail = (what: string) => never;
 
+/** Reads the role of each group, 1 to MAX_ROLES of them. Faults go to `fail`. */
 export function rolesIn(value: unknown, fail: Fail): GroupRoles {
   const entries = isJsonObject(value) ? Object.entries(value) : [];
   if (entries.length === 0 || entries.length > MAX_ROLES)
@@ -38,6 +39,7 @@ export function rolesIn(value: unknown, fail: Fail): GroupRoles {
   ]);
 }
 
+/** Reads one role with its scopes and lists. Whether a role of this name exists is checked later. */
 export function roleIn(value: unknown, fail: Fail): GroupRole {
   if (!isJsonObject(value)) return fail('expected `role`');
   const { role: named, scopes, templates, views, tools, ...others } = value;
@@ -63,6 +65,7 @@ export function roleIn(value: unknown, fail: Fail): GroupRole {
   };
 }
 
+/** Reads lists of templates, views and tools; absent ones stay absent. */
 export function checkedLists(value: { readonly [L in keyof RightsLists]: unknown }, fail: Fail): RightsLists {
   const read = (name: keyof RightsLists, form: RegExp, what: string) => {
     if (value[name] === undefined) return {};
@@ -79,6 +82,7 @@ export function checkedLists(value: { readonly [L in keyof RightsLists]: unknown
   return lists;
 }
 
+/** A list of at most 1,000 texts of 1 to 500 characters; undefined for any other value. */
 export function textsIn(value: unknown): readonly string[] | undefined {
   if (!Array.isArray(value) || value.length > 1_000) return undefined;
   const isText = (each: unknown) => typeof each === 'string' && each !== '' && each.length <= 500;

@@ -104,6 +104,7 @@ function issuerIn(value: unknown, fail: Fail): IssuerSetting {
   };
 }
 
+/** Reads the names of claims; only those in `names` may be set. */
 export function claimsIn<Name extends string>(
   value: unknown,
   names: readonly Name[],

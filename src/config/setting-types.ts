@@ -50,10 +50,12 @@ interface SettingGroup {
   readonly [name: string]: Setting<unknown> | SettingGroup;
 }
 
+/** The rows of a group and of the groups in it, in the order of the table. */
 export function rowsOf(group: SettingGroup): readonly Setting<unknown>[] {
   return Object.values(group).flatMap((row) => (isSetting(row) ? [row] : rowsOf(row)));
 }
 
+/** The value that `read` gives each row, in the form of the table. */
 export function readAll<T extends SettingGroup>(
   group: T,
   read: (row: Setting<unknown>) => unknown,

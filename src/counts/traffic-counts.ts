@@ -382,6 +382,7 @@ function metricsOf({ exchanges, answeredMs, ejections }: InstanceCounts): Instan
   return { requests, errorRate: share(failures, requests), averageResponseTimeMs, ejections };
 }
 
+/** Adds one to the count of a key; without effect when there are no counts. */
 export function increment<K>(counts: Map<K, number> | undefined, key: K): void {
   counts?.set(key, (counts.get(key) ?? 0) + 1);
 }

@@ -7,6 +7,7 @@ import { METHODS } from '../domain/mcp/mcp.ts';
 import { decodeHeader, type HttpHeaders } from '../domain/text.ts';
 import { RpcFailure, refused } from './rpc.ts';
 
+/** The value of a header; the values of one that was sent several times are joined. `name`: in lower case. */
 export function headerOf(headers: HttpHeaders, name: string): string | undefined {
   const value = headers[name];
   return typeof value === 'string' ? value : value?.join(', ');

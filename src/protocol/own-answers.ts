@@ -4,6 +4,7 @@ import { type Observable, of } from 'rxjs';
 import type { SourcedEvent } from '../domain/calls/exchange.ts';
 import { definedFields, type JsonObject } from '../domain/json/json.ts';
 
+/** An event that comes from no instance: its ids are empty. */
 export function ownAnswer(event: SourcedEvent['event']): SourcedEvent {
   return { event, instanceId: '', serverId: '' };
 }

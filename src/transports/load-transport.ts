@@ -39,6 +39,7 @@ export async function loadTransport(kind: TransportKind): Promise<OpenTransport>
   return open;
 }
 
+/** Loads the kind, if this is its first instance, and opens the transport. Rejects as OpenTransport does. */
 export async function openTransport(
   kind: TransportKind,
   ...opening: Parameters<OpenTransport>

@@ -26,6 +26,7 @@ export function cutWithoutSecrets(text: string, units: number, secrets: readonly
   return hidden.slice(0, Math.max(0, hidden.length - Math.max(0, read.length - units)));
 }
 
+/** UTF-16 units of the longest secret; 0 without any. */
 export function longestOf(secrets: readonly string[]): number {
   return secrets.reduce((most, { length }) => Math.max(most, length), 0);
 }

@@ -91,6 +91,7 @@ const MAX_LISTED = 1_000;
 /** The time after which the sweep deletes a connection that was ended, or not used, in ms. A use is written once a day. */
 const KEPT_MS = 180 * DAY_MS;
 
+/** The key of the row of a connection. `owner`: the id of a user, or SHARED. */
 export function accountConnectionKey(
   owner: string,
   { resource, server }: Pick<OAuthBackend, 'resource' | 'server'>,

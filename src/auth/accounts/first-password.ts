@@ -16,6 +16,7 @@ export interface FirstPassword {
 /** 18 random bytes are 24 url-safe characters. */
 const PASSWORD_BYTES = 18;
 
+/** A password of 24 characters, with 144 random bits. */
 export function randomPassword(): string {
   return randomBytes(PASSWORD_BYTES).toString('base64url');
 }

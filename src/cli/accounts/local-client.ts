@@ -28,6 +28,7 @@ export type AccountClient = Pick<Remote, 'request'>;
 
 const LOCAL_ROUTES = [...userRoutes, ...apiKeyRoutes, ...grantRoutes];
 
+/** Runs `work` with the /auth routes on the database itself, without a gateway; then closes the database. */
 export async function withLocalClient<T>(
   input: CommandInput,
   terminal: Terminal,

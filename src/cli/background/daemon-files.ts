@@ -41,6 +41,7 @@ export const DAEMON_OPTIONS: OptionTable = Object.fromEntries(
     .map(({ flags, description }) => [flags, description]),
 );
 
+/** The files of the daemon with these settings, in the state folder. */
 export async function daemonFiles(config: Config, { env }: Pick<Terminal, 'env'>): Promise<DaemonFiles> {
   const { stateFolderOf } = await import('../../server/storage.ts');
   return filesIn(stateFolderOf(config, env));

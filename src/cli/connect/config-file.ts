@@ -27,6 +27,7 @@ interface ConfigText {
   readonly mode: number;
 }
 
+/** The absolute path on this system, with `~` and `%NAME%` filled in. Whether it exists is not checked. */
 export function locate(
   { macos, windows, linux }: FileLocations,
   { env, folder }: Pick<Terminal, 'env' | 'folder'>,

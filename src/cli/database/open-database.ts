@@ -110,6 +110,7 @@ export async function databaseReport(config: Config, terminal: Terminal): Promis
   return { ...state, reason, is_usable: reason === null };
 }
 
+/** Applies pending migrations and names them; creates the database if need be. Throws CommandFailure for a known fault. */
 export async function migrateDatabase(
   config: Config,
   terminal: Terminal,

@@ -115,6 +115,7 @@ export function entryDigestOf(entry: unknown, salt = randomBytes(12).toString('h
   return `${salt}:${scryptSync(JSON.stringify(entry), salt, 24).toString('hex')}`;
 }
 
+/** True for a digest that entryDigestOf made of an equal entry. */
 export function isDigestOf(digest: unknown, entry: unknown): boolean {
   if (typeof digest !== 'string' || !/^[0-9a-f]{24}:[0-9a-f]{48}$/.test(digest)) return false;
   return timingSafeEqual(Buffer.from(digest), Buffer.from(entryDigestOf(entry, digest.slice(0, 24))));

@@ -188,6 +188,7 @@ export function isAlone(state: NodeState, atMs: number): boolean {
   return isCutOff(state.own, atMs, lives);
 }
 
+/** The state after an event, and the actions that follow. Pure: `now` is the only time. */
 export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeTransition {
   switch (event.type) {
     case 'tick':

@@ -138,6 +138,7 @@ export interface LifeSurroundings {
   readonly keptMs: number;
 }
 
+/** What time does to the own life: it joins, sends heartbeats, asks the others, and loses its programs with its lease. */
 export function tickLife(own: OwnLife, now: Moment, around: LifeSurroundings): LifeTransition {
   const { mayJoin, followsRefusal, sees } = around;
   if (own.stage === 'joining') {

@@ -46,6 +46,7 @@ export interface Moment {
   readonly wallMs: number;
 }
 
+/** The map with each value changed. */
 export function mapped<Key, Value>(
   map: ReadonlyMap<Key, Value>,
   change: (value: Value) => Value,

@@ -51,6 +51,7 @@ export function needsList(request: ExchangeRequest, error: JsonRpcError): boolea
   return error.code === RPC.invalidParams && promptOf(request) !== undefined;
 }
 
+/** The name of the prompt that a request is about, as the caller wrote it; undefined for any other request. */
 export function promptOf({ method, params }: ExchangeRequest): unknown {
   if (method === 'prompts/get') return params?.name;
   const ref = method === 'completion/complete' ? fieldValue(params?.ref) : undefined;

@@ -196,6 +196,7 @@ export const STATE_RANKS: readonly InstanceState[] = [
   'stopped',
 ];
 
+/** The first of the states in STATE_RANKS; `stopped` without any. */
 export function worstState(states: readonly InstanceState[]): InstanceState {
   return STATE_RANKS.find((state) => states.includes(state)) ?? 'stopped';
 }

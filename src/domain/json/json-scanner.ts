@@ -157,12 +157,14 @@ export function setField<V>(fields: Record<string, V>, key: string, value: V): v
   else Object.defineProperty(fields, key, { value, enumerable: true, configurable: true, writable: true });
 }
 
+/** The index of the next byte that is not white space. */
 export function skipSpace(bytes: Buffer, start: number): number {
   let at = start;
   while (isSpace(bytes[at])) at += 1;
   return at;
 }
 
+/** The index after the string that begins at `start`; NO_INDEX when none does, or it is not valid. */
 export function skipString({ bytes, words, offset }: Scanned, start: number): number {
   if (bytes[start] !== QUOTE) return NO_INDEX;
   const { length } = words;

@@ -39,6 +39,7 @@ export function itemKey(template: string, tool: string): string {
   return `${template}/${tool}`;
 }
 
+/** The parts of an `itemKey`. */
 export function splitItemKey(key: string): { readonly template: string; readonly tool: string } {
   const at = key.indexOf('/');
   return { template: key.slice(0, at), tool: key.slice(at + 1) };

@@ -65,6 +65,7 @@ export function copyFor(
   return copy;
 }
 
+/** `further`: header names and values in turn, after those of the page. */
 export function sendPage(
   response: ServerResponse,
   { status, text, headers }: Page,
@@ -73,6 +74,7 @@ export function sendPage(
   send(response, status, text, [...headers, ...further]);
 }
 
+/** `further`: header names and values in turn, after the media type. */
 export function sendJson(
   response: ServerResponse,
   status: number,

@@ -16,6 +16,7 @@ export const Withheld = Type.Optional(
   }),
 );
 
+/** The field `withheld`, without tools that the viewer may not call; no field without `gateway:write`. */
 export async function withheldFor(
   viewer: Principal,
   template: string,

@@ -24,6 +24,7 @@ import type { Services } from '../services.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
 import type { HttpRoute, RawInput } from './route.ts';
 
+/** The last middleware of a route: runs its handler and writes the reply. */
 export function handle(
   route: HttpRoute,
   services: Services,

@@ -20,6 +20,7 @@ export function tellingOthers(route: HttpRoute, worker: OwnWorker): HttpRoute {
   };
 }
 
+/** The metrics of all workers of the gateway in one text; `own` are those of this one. */
 export function metricsOfAll(own: Pick<Prometheus, 'text'>, worker: OwnWorker): Pick<Prometheus, 'text'> {
   return {
     text: async (viewer = {}) => {

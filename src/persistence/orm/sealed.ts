@@ -41,6 +41,7 @@ function plainOf(column: string): string | undefined {
 export const SECRET_FIELDS = ['env', 'headers', 'auth'] as const;
 export type SecretField = (typeof SECRET_FIELDS)[number];
 
+/** What a text is encrypted for: it can be decrypted in this field of this row only. */
 export function purposeOfInstance(
   { template, id }: { readonly template: string; readonly id: string },
   field: SecretField,

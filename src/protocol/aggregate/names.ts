@@ -77,6 +77,7 @@ function digest(template: string, name: string): string {
   return createHash('sha256').update(`${template}\0${name}`).digest('hex').slice(0, DIGITS);
 }
 
+/** The id of an instance in an aggregate: after its template, since ids of two templates may be equal. */
 export function aggregateInstance({ template, id }: SentTo): string {
   return `${template}/${id}`;
 }
@@ -86,6 +87,7 @@ export function shownInstance(sentTo: SentTo, pathName: string | undefined): str
   return sentTo.template === pathName ? sentTo.id : aggregateInstance(sentTo);
 }
 
+/** The parts of an `aggregateInstance`; undefined for any other id. */
 export function splitInstance(aggregated: string): SentTo | undefined {
   const at = aggregated.indexOf('/');
   return at === -1 ? undefined : { template: aggregated.slice(0, at), id: aggregated.slice(at + 1) };

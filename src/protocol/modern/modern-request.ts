@@ -42,6 +42,7 @@ export interface ModernRequest {
 /** Arguments with more values than this are compared as text. */
 const MAX_CANONICAL_VALUES = 10_000;
 
+/** A key for what one caller has at one path, such as a state or a cursor; `purpose` says what. */
 export function pathKey(
   purpose: string,
   { owner, pathName }: Pick<ModernRequest, 'owner' | 'pathName'>,

@@ -59,6 +59,7 @@ export interface PinnedScopeDeps extends Timing {
   readonly onFirst: (scope: PinnedScope) => void;
 }
 
+/** SHA-256 of the part of a definition that is approved, as hexadecimal digits. */
 export function digestOf(tool: JsonObject): string {
   return createHash('sha256')
     .update(canonicalText(approvedPart(tool)))

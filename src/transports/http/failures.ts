@@ -97,6 +97,7 @@ export function answerMissing(detail: string): GatewayError {
   return endpointUnavailable(detail, { delivered: 'unknown', health: 'suspicious' });
 }
 
+/** A message of the answer is longer than `mostBytes`. The call may have run. */
 export function answerTooLarge(mostBytes: number = LIMITS.backendMessageBytes): GatewayError {
   const reason = `answered with more than ${mostBytes} bytes in one message`;
   return endpointUnavailable(reason, { delivered: 'unknown' });
@@ -108,6 +109,7 @@ export function codingUnknown(coding: string): GatewayError {
   return endpointUnavailable(reason, { delivered: 'unknown' });
 }
 
+/** The bytes of the body are not in the content coding that its headers name. */
 export function codingFailed(coding: string, error: Error): GatewayError {
   const code = codeOf(error);
   const reason = `answered with a body that is not ${coding}${code === undefined ? '' : ` (${code})`}`;

@@ -101,6 +101,7 @@ const HEAD_BYTES = 5;
 /** The most bytes of a frame: a result, and the bytes that JSON adds to it. */
 const MAX_BYTES = LIMITS.backendMessageBytes + 1024;
 
+/** The bytes of a frame: see the head of this file. */
 export function frameOf(frame: PeerFrame): Buffer {
   const isResult = frame.kind === 'result';
   const content = isResult ? frame.result.bytes : Buffer.from(JSON.stringify(frame));
@@ -177,6 +178,7 @@ interface ExchangeHead {
   readonly trace?: TraceFields;
 }
 
+/** The body of the request that begins an exchange; parameters cross as the bytes that were received. */
 export function exchangeBody(conversation: string, request: ExchangeRequest): Buffer {
   const { method, params, wantsProgress, isResent: isRepeat, longestMs, headers, trace } = request;
   const fields = Object.entries(params ?? {});
@@ -284,6 +286,7 @@ const CROSSING = [
   'isRepaired',
 ] as const;
 
+/** An error without the facts that are only for its own node. */
 export function failureToSend({ code, message, facts }: GatewayError): Failure {
   const crossing = CROSSING.map((name) => [name, facts[name]] as const);
   const suspicion = facts.health === 'suspicious' ? { health: facts.health } : {};
@@ -291,6 +294,7 @@ export function failureToSend({ code, message, facts }: GatewayError): Failure {
   return { code, message, facts: { ...others, ...suspicion } };
 }
 
+/** The error of another node; one with an unknown code is BACKEND_UNAVAILABLE. `delivered`: unless its facts say it. */
 export function errorIn({ code, message, facts }: Failure, delivered: Delivered): GatewayError {
   const known = typeof code === 'string' && code in ERRORS ? (code as ErrorCode) : 'BACKEND_UNAVAILABLE';
   return new GatewayError(known, String(message), { delivered, ...Object(facts) });

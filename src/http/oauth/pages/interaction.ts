@@ -288,6 +288,7 @@ export function askedFor({ params }: Pick<Details, 'params'>, client: ClientReco
   };
 }
 
+/** The scopes that the user may give away: those of its own. */
 export function allowedTo(
   user: User,
   scopes: readonly Scope[],
@@ -307,6 +308,7 @@ function actionOf(uid: string): string {
   return `/oauth/interaction/${uid}`;
 }
 
+/** Where a client comes from, as a clause for the consent page. */
 export function originOf({ source, id }: ClientRecord): string {
   if (id === COMMAND_LINE.id) return 'part of stagedoor';
   if (source === 'document') return `described by ${new URL(id).host}`;
