@@ -157,7 +157,7 @@ export interface ApiKey extends RightsLists {
   readonly lastUsedAt?: string;
 }
 
-/** The scopes that any client may get. The others are for clients that an admin has added with them. */
+/** The scopes that any MCP client may get. Others write, and are for clients that an admin has added with them. */
 export const CLIENT_SCOPES: readonly Scope[] = ['tools:call', 'gateway:read'];
 
 /** The path of a resource: `''` for the whole gateway, `/mcp` for all templates as one server, `/mcp/{template}`. */

@@ -5,7 +5,7 @@ import type { Provider } from 'oidc-provider';
 import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import type { AccessTokens, SignedClaims } from '../../auth/oauth/access-tokens.ts';
 import { PROVIDER_CALLBACK } from '../../config/provider-settings.ts';
-import { userPrincipalId } from '../../domain/accounts/account.ts';
+import { CLIENT_SCOPES, userPrincipalId } from '../../domain/accounts/account.ts';
 import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -25,7 +25,7 @@ import {
   sendPage,
 } from './oauth-exchange.ts';
 import type { DevicePages } from './pages/device-pages.ts';
-import { type Interactions, OPEN_SCOPES } from './pages/interaction.ts';
+import type { Interactions } from './pages/interaction.ts';
 import { faultPage, tooLongPage, tooManyPage } from './pages/page.ts';
 import { isHabit } from './refresh.ts';
 import { CONSOLE_PATH } from './sign-ins/continuations.ts';
@@ -148,7 +148,7 @@ export class Endpoints {
     const document = metadataDocument({
       issuer,
       isOpen: clients.areOpen,
-      scopes: OPEN_SCOPES,
+      scopes: CLIENT_SCOPES,
       hasAssertions,
     });
     sendJson(response, 200, document, ['Cache-Control', 'public, max-age=300']);
@@ -188,7 +188,7 @@ export class Endpoints {
       );
     this.#normalise(fields);
     const asked = (fields.get('scope') ?? '').split(' ').filter((scope) => scope !== '' && !isHabit(scope));
-    fields.set('scope', (asked.length === 0 ? OPEN_SCOPES : asked).join(' '));
+    fields.set('scope', (asked.length === 0 ? CLIENT_SCOPES : asked).join(' '));
     // Fields of OpenID Connect, which is not supported.
     for (const name of [
       'nonce',
@@ -213,7 +213,7 @@ export class Endpoints {
     if (fields === undefined) return;
     const body = new URLSearchParams({
       client_id: fields.get('client_id') ?? '',
-      scope: fields.get('scope') ?? OPEN_SCOPES.join(' '),
+      scope: fields.get('scope') ?? CLIENT_SCOPES.join(' '),
     });
     return this.#pass(exchange, { body: String(body) });
   }

@@ -5,6 +5,7 @@ import { errors, type Provider } from 'oidc-provider';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
 import { rowOfGrant } from '../../../auth/oauth/grant-rows.ts';
 import {
+  CLIENT_SCOPES,
   type DefinedRoles,
   roleRights,
   SCOPES,
@@ -29,9 +30,6 @@ import type { SignInTrail } from '../sign-ins/sign-in-trail.ts';
 import { ownFormOf, type SignedIn, type SignIns } from '../sign-ins/sign-ins.ts';
 import { errorPage, mayRedirect } from './error-answers.ts';
 import { consentPage, foreignFormPage, powerlessPage } from './page.ts';
-
-/** The scopes that every client may get. Others write, and are for clients that an admin allowed them. */
-export const OPEN_SCOPES: readonly Scope[] = ['tools:call', 'gateway:read'];
 
 export const SCOPE_WORDS: Readonly<Record<Scope, string>> = {
   'gateway:read': 'see which servers there are, and their state',
@@ -280,7 +278,7 @@ interface Asked {
 export function askedFor({ params }: Pick<Details, 'params'>, client: ClientRecord): Asked {
   const written = String(params.scope ?? '').split(' ');
   const known = SCOPES.filter((scope) => written.includes(scope));
-  const isObtainable = (scope: Scope) => OPEN_SCOPES.includes(scope) || client.scopes.includes(scope);
+  const isObtainable = (scope: Scope) => CLIENT_SCOPES.includes(scope) || client.scopes.includes(scope);
   return {
     resource: typeof params.resource === 'string' ? params.resource : '',
     scopes: known.filter(isObtainable),
