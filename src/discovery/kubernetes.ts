@@ -4,7 +4,7 @@
 import { hash } from 'node:crypto';
 import type { FoundInstance, SkippedInstance, SourceListing } from '../domain/instances/found-instances.ts';
 import { instanceIdOf } from '../domain/instances/instance.ts';
-import { isJsonObject, type JsonObject } from '../domain/json/json.ts';
+import { isJsonObject, type JsonObject, jsonObjectsIn } from '../domain/json/json.ts';
 import { joinHostPort } from '../domain/local-address.ts';
 import { isTemplateId } from '../domain/template-name.ts';
 import { Cluster, clusterAccess, type Resource } from './cluster.ts';
@@ -107,7 +107,7 @@ type SlicedPod =
 /** The pods of a slice, without those that have no address. */
 function podsOf(slice: JsonObject): readonly SlicedPod[] {
   const port = portOf(slice);
-  return listOf(slice.endpoints).flatMap((endpoint): SlicedPod | [] => {
+  return jsonObjectsIn(slice.endpoints).flatMap((endpoint): SlicedPod | [] => {
     const { kind, name: written, uid } = fieldsOf(endpoint.targetRef);
     const [address] = Array.isArray(endpoint.addresses) ? endpoint.addresses : [];
     if (kind !== 'Pod' || typeof uid !== 'string')
@@ -162,7 +162,7 @@ function byAddressType(one: JsonObject, other: JsonObject): number {
 
 /** The port with a usual name, else the only one; else the reason why there is none, as a clause. */
 function portOf(slice: JsonObject): number | string {
-  const ports = listOf(slice.ports).filter(({ protocol = 'TCP' }) => protocol === 'TCP');
+  const ports = jsonObjectsIn(slice.ports).filter(({ protocol = 'TCP' }) => protocol === 'TCP');
   const named = PORT_NAMES.map((name) => ports.find((port) => port.name === name)).find(Boolean);
   const { port } = named ?? ports[0] ?? {};
   if (typeof port !== 'number') return 'it has no TCP port';
@@ -176,8 +176,4 @@ function metadataOf(item: JsonObject) {
 
 function fieldsOf(value: unknown): JsonObject {
   return isJsonObject(value) ? value : {};
-}
-
-function listOf(value: unknown): readonly JsonObject[] {
-  return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }

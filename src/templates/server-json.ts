@@ -2,7 +2,7 @@
 // becomes a definition whose inputs are settings. Values in it are fixed; variables of values are filled by their
 // own values or defaults.
 
-import { definedFields, isJsonObject, type JsonObject } from '../domain/json/json.ts';
+import { definedFields, isJsonObject, type JsonObject, jsonObjectsIn } from '../domain/json/json.ts';
 import { TemplateError } from './definition.ts';
 import { type ImportedFile, type ImportedServer, idOf, type RefusedEntry } from './imported-server.ts';
 
@@ -28,8 +28,11 @@ export function readServerJson(server: JsonObject): ImportedFile {
   ];
   if (faults.length > 0) throw new TemplateError(faults);
   const written = [
-    ...listOf(packages).map((each) => ({ target: each, kind: textOf(each.registryType) ?? 'package' })),
-    ...listOf(remotes).map((each) => ({ target: each, kind: 'remote' })),
+    ...jsonObjectsIn(packages).map((each) => ({
+      target: each,
+      kind: textOf(each.registryType) ?? 'package',
+    })),
+    ...jsonObjectsIn(remotes).map((each) => ({ target: each, kind: 'remote' })),
   ];
   const servers: ImportedServer[] = [];
   const refused: RefusedEntry[] = [];
@@ -106,7 +109,7 @@ function remoteOf(remote: JsonObject): ServerTarget {
     textOf(remote.url) ?? '',
     isJsonObject(remote.variables) ? remote.variables : {},
   );
-  const inputs = listOf(remote.headers).map((header) => keyed(header, 'header_mapping'));
+  const inputs = jsonObjectsIn(remote.headers).map((header) => keyed(header, 'header_mapping'));
   return { transport, endpoint, ...joined(inputs) };
 }
 
@@ -180,8 +183,8 @@ function packageOf(written: JsonObject): ServerTarget {
   if (name === undefined || /^-|\s/.test(name))
     throw new TemplateError(['identifier: is not the name of a package']);
   const transport = transportOf(written.transport);
-  const variables = listOf(written.environmentVariables);
-  const options = listOf(written.runtimeArguments).flatMap((each) => fixedWords(each));
+  const variables = jsonObjectsIn(written.environmentVariables);
+  const options = jsonObjectsIn(written.runtimeArguments).flatMap((each) => fixedWords(each));
   const { command, args, requires } = runtime({
     name,
     options,
@@ -189,8 +192,8 @@ function packageOf(written: JsonObject): ServerTarget {
     variables: variables.flatMap((each) => textOf(each.name) ?? []),
   });
   const inputs = variables.map((each) => keyed(each, 'env_mapping'));
-  const headers = listOf(isJsonObject(written.transport) ? written.transport.headers : []);
-  const words = wordsOf(listOf(written.packageArguments));
+  const headers = jsonObjectsIn(isJsonObject(written.transport) ? written.transport.headers : []);
+  const words = wordsOf(jsonObjectsIn(written.packageArguments));
   return {
     transport,
     command: textOf(runtimeHint) ?? command,
@@ -210,7 +213,7 @@ function localAddress(written: JsonObject, variables: readonly JsonObject[]): st
   const { url } = isJsonObject(written.transport) ? written.transport : {};
   const named = [
     ...variables.map((each) => [each.name, each]),
-    ...listOf(written.packageArguments).flatMap((each) => [
+    ...jsonObjectsIn(written.packageArguments).flatMap((each) => [
       [each.valueHint, each],
       [textOf(each.name)?.replace(/^-+/, ''), each],
       [each.name, each],
@@ -356,10 +359,6 @@ function hasSecretVariable({ variables }: JsonObject): boolean {
     isJsonObject(variables) &&
     Object.values(variables).some((each) => isJsonObject(each) && each.isSecret === true)
   );
-}
-
-function listOf(value: unknown): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
 function textOf(value: unknown): string | undefined {

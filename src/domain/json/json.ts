@@ -18,6 +18,11 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof JsonText);
 }
 
+/** The objects in an array; none of any other value. */
+export function jsonObjectsIn(value: unknown): readonly JsonObject[] {
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
+}
+
 /** The value as JSON holds it; undefined for one that cannot be written as JSON. */
 export function jsonCopy(written: unknown): unknown {
   try {
