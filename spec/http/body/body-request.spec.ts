@@ -14,7 +14,15 @@ const requests = suite('requests whose bodies are collected');
 
 /** Serves one connection, on which these texts are sent, each after the answer to the one before. Returns the collected pieces. */
 async function serve(listener: RequestListener, ...texts: readonly string[]): Promise<void> {
-  const server = await startRawServer(listener, 0, { IncomingMessage: BodyRequest });
+  await serveAs(BodyRequest, listener, ...texts);
+}
+
+async function serveAs(
+  Request: typeof BodyRequest,
+  listener: RequestListener,
+  ...texts: readonly string[]
+): Promise<void> {
+  const server = await startRawServer(listener, 0, { IncomingMessage: Request });
   const socket = await openRaw(server.port);
   for (const text of texts) {
     socket.write(text);
@@ -139,6 +147,26 @@ requests(
     assert.equal([bytes, turns.fullest < 3_000], [600_000, true], `${turns.fullest} pieces in one turn`);
   },
 );
+
+requests('rest for small pieces only: an upload does not wait behind the bodies of others', async () => {
+  const rested: number[] = [];
+  class Noting extends BodyRequest {
+    override rest(tookMs: number, goOn: () => void): void {
+      rested.push(tookMs);
+      goOn();
+    }
+  }
+  const listener: RequestListener = (request, response) => {
+    request.resume().on('end', () => response.end('answered'));
+  };
+  const bodyOf = (bytes: number): string =>
+    `${head('POST /', { 'Transfer-Encoding': 'chunked' })}` +
+    `${`${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`.repeat(150)}0\r\n\r\n`;
+  await serveAs(Noting, listener, bodyOf(16_384));
+  assert.equal(rested, []);
+  await serveAs(Noting, listener, bodyOf(100));
+  assert.is(rested.length, 1);
+});
 
 requests('are discarded after the answer when nobody has read their bodies of small pieces', async () => {
   const crumbs = `14\r\n${'x'.repeat(20)}\r\n`.repeat(20_000);
