@@ -60,6 +60,7 @@ const SLEPT_MS = 2_000;
 /** The most members that are asked to confirm a refusal. */
 const MAX_THIRDS = 3;
 
+/** What one node knows of all, at its last event. Times are in ms of its own monotonic clock. */
 export interface NodeState {
   readonly own: OwnLife;
   /** The watches by life, without the lives of this process. */
@@ -68,6 +69,7 @@ export interface NodeState {
   readonly programs: ReadonlyMap<string, ProgramLease>;
   /** Lives of other processes of this machine, which their supervisor alone judges. Source: ADR 192. */
   readonly supervised: ReadonlyMap<string, SeenProcess>;
+  /** True once the rows were read in the present life. */
   readonly hasRead: boolean;
   readonly tickedAtMs: number;
   readonly pingedAtMs: number;
@@ -95,6 +97,7 @@ export type NodeEvent =
   | { readonly type: 'endNotWritten'; readonly life: string }
   /** The lives of other processes that the supervisor of this one sees running, and a life whose process it saw end. */
   | { readonly type: 'processes'; readonly running: readonly string[]; readonly gone?: string | undefined }
+  /** Another member says whether the database is away for it; `sent`: when it was asked, by the clocks of this node. */
   | { readonly type: 'opinion'; readonly life: string; readonly isAway: boolean; readonly sent: Moment }
   /** A member asks; `sent` is by its clocks and goes back with the answer. */
   | { readonly type: 'asked'; readonly from: string; readonly sent: Moment }
@@ -105,6 +108,7 @@ export type NodeEvent =
       readonly sent: Moment;
       readonly isAnswered: boolean;
     }
+  /** The answer to `take`, and as `released` that to `release`: see program-leases.ts. */
   | {
       readonly type: 'taken';
       readonly program: string;
@@ -112,7 +116,9 @@ export type NodeEvent =
       readonly isOurs: boolean | undefined;
     }
   | { readonly type: 'released'; readonly program: string; readonly isReleased: boolean }
+  /** A program answers; `start` is the number of its start. */
   | { readonly type: 'started'; readonly program: string; readonly start: number }
+  /** The end of a start: see hearGone. */
   | {
       readonly type: 'programGone';
       readonly program: string;
