@@ -46,20 +46,24 @@ export const gatewayEvents: Command = {
       if (value !== undefined) query.set(name, value);
     }
     const path = `/events?${query}`;
-    if (isFollowed) await untilSignal((signal) => show(gateway, path, signal, print, terminal.note));
-    else await show(gateway, path, undefined, print, terminal.note);
+    const asked = { gateway, path, print, note: terminal.note };
+    if (isFollowed) await untilSignal((signal) => show(asked, signal));
+    else await show(asked);
     return 0;
   },
 };
 
+interface AskedEvents {
+  readonly gateway: Remote;
+  /** With the query. */
+  readonly path: string;
+  /** Prints one event, given as JSON. */
+  readonly print: (data: string) => void;
+  readonly note: Terminal['note'];
+}
+
 /** Prints the events; with a signal, requests them again after a broken connection, from the break on. */
-async function show(
-  gateway: Remote,
-  path: string,
-  signal: AbortSignal | undefined,
-  print: (data: string) => void,
-  note: Terminal['note'],
-): Promise<void> {
+async function show({ gateway, path, print, note }: AskedEvents, signal?: AbortSignal): Promise<void> {
   let after: string | undefined;
   for (let tries = 0; ; tries += 1) {
     try {
