@@ -43,9 +43,8 @@ export class BodyRequest extends IncomingMessage {
   #joinedBytes = 0;
   #pieces = 0;
   #bytes = 0;
-  /** Those since the connection rested last, and the small ones among them. */
+  /** Those since the connection rested last. */
   #piecesOfReading = 0;
-  #smallPieces = 0;
   #isResting = false;
   /** True when the stream has room for more, and its connection rests. */
   #isAwaited = false;
@@ -96,7 +95,7 @@ export class BodyRequest extends IncomingMessage {
       return false;
     }
     const mayGoOn = this.#isDiscarded || this.#give(piece, encoding);
-    return mayGoOn && this.#mayReadOn(piece.length);
+    return mayGoOn && this.#mayReadOn();
   }
 
   override _read(size: number): void {
@@ -104,24 +103,20 @@ export class BodyRequest extends IncomingMessage {
     else super._read(size);
   }
 
-  /** Calls `goOn` when the connection may be read again, after small pieces that took `tookMs`. A server has its own. */
+  /** Calls `goOn` when the connection may be read again, after pieces that took `tookMs`. A server has its own. */
   protected rest(_tookMs: number, goOn: () => void): void {
     goOn();
   }
 
   /**
-   * False when enough pieces came: those that Node has read still come in this turn. An upload in large ones goes on in the next
-   * turn: a rest is as long as all that bring small ones want.
+   * False when enough pieces came: those that Node has read still come in this turn. Without chunks a reading is one piece: an
+   * upload does not rest, since a rest is as long as all others want.
    */
-  #mayReadOn(bytes: number): boolean {
+  #mayReadOn(): boolean {
     this.#piecesOfReading += 1;
-    if (bytes < SMALL_BYTES) this.#smallPieces += 1;
-    if (this.#piecesOfReading === MAX_PIECES_OF_READING) {
+    if (this.#piecesOfReading === MAX_PIECES_OF_READING && this.headers['transfer-encoding'] !== undefined) {
       this.#isResting = true;
-      setImmediate(() => {
-        if (2 * this.#smallPieces < this.#piecesOfReading) this.#readOn();
-        else this.rest(this.#smallPieces * PIECE_MS, () => this.#readOn());
-      });
+      setImmediate(() => this.rest(this.#piecesOfReading * PIECE_MS, () => this.#readOn()));
     }
     return !this.#isResting;
   }
@@ -130,7 +125,6 @@ export class BodyRequest extends IncomingMessage {
   #readOn(): void {
     const isTaken = this.#isAwaited || this.#sink !== undefined || this.#isDiscarded;
     this.#piecesOfReading = 0;
-    this.#smallPieces = 0;
     this.#isResting = false;
     this.#isAwaited = false;
     if (isTaken && !this.destroyed) super._read(0);
