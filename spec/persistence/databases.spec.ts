@@ -49,8 +49,8 @@ const FAILURES: [Database, Partial<Record<DatabaseFailure | 'of the statement', 
   [
     mysql,
     {
-      'no-database': [1049],
-      credentials: [1045, 1044, 1698],
+      'no-database': [1049, 1044],
+      credentials: [1045, 1698],
       conflict: [1205, 1213],
       full: [1021, 1114],
       unavailable: [
