@@ -318,6 +318,22 @@ test('appends to TOML and changes nothing else', async () => {
   assert.is(read(path), before);
 });
 
+test('keeps what the client and its user have added between the marks of TOML', async () => {
+  const path = put('.codex/config.toml', 'model = "x"\n');
+  await write('codex', '--write', '--yes');
+  const mark = '# stagedoor weather: end';
+  const added =
+    'startup_timeout_sec = 60 # slow\nenabled_tools = ["hello"]\n[mcp_servers.weather.tools.hello]\napproval_mode = "approve"\n';
+  const other = '\n[mcp_servers.other]\ncommand = "other"\n';
+  writeFileSync(path, read(path).replace(mark, `${added}${other}${mark}`));
+  await write('codex', '--http', '--write', '--yes');
+  const written = read(path);
+  assert.ok(written.includes(`${added}\n${mark}\n[mcp_servers.other]\ncommand = "other"\n`), written);
+  assert.is(written.includes('\nargs = '), false);
+  await write('codex', '--remove', '--yes');
+  assert.is(read(path), 'model = "x"\n\n[mcp_servers.other]\ncommand = "other"\n');
+});
+
 const PLACES = {
   cursor: '.cursor/mcp.json',
   goose: '.config/goose/config.yaml',

@@ -282,7 +282,8 @@ function editedToml(text: string, { file, template, target }: ConfigEdit): strin
   const isMarked = from !== -1 && to > from;
   if (!isMarked && (from !== -1 || to !== -1))
     throw new CommandFailure(`has only one of the lines "${begin}" and "${end}"`);
-  const outside = isMarked ? [...lines.slice(0, from), ...lines.slice(to + 1)] : lines;
+  const present = blockOf(isMarked ? lines.slice(from + 1, to) : [], [...file.section, template].join('.'));
+  const outside = isMarked ? [...lines.slice(0, from), ...present.others, ...lines.slice(to + 1)] : lines;
   if (target === undefined && isMarked) return outside.join('\n').replace(/\n{2,}$/, '\n');
   if (mentions(outside, file.section, template)) {
     throw new CommandFailure(
@@ -290,16 +291,42 @@ function editedToml(text: string, { file, template, target }: ConfigEdit): strin
     );
   }
   if (target === undefined) return text;
-  const block = [begin, tomlTable([...file.section, template], file.entry(target)), end];
+  const entry = tomlTable([...file.section, template], file.entry(target));
+  const block = [begin, entry, ...present.members, ...present.tables, end, ...present.others];
   if (isMarked) return [...lines.slice(0, from), ...block, ...lines.slice(to + 1)].join('\n');
   return `${text.trim() === '' ? '' : text.replace(/\n*$/, '\n\n')}${block.join('\n')}\n`;
 }
+
+/**
+ * What a person or the client has added between the two marks: members of the table (of one line each), tables below it, and
+ * other tables. A client that adds a table at the end of the file puts it before the last comment, which is the second mark.
+ */
+function blockOf(lines: readonly string[], entry: string) {
+  const [members, tables, others]: [string[], string[], string[]] = [[], [], []];
+  let table = `[${entry}]`;
+  for (const line of lines) {
+    const plain = withoutQuotes(line);
+    if (plain.startsWith('[')) table = plain;
+    if (table.startsWith(`[${entry}.`)) tables.push(line);
+    else if (!table.startsWith(`[${entry}]`)) others.push(line);
+    else if (ADDED_MEMBER.test(line)) members.push(line);
+  }
+  return { members, tables, others };
+}
+
+/** A comment, or a member with a plain value that no entry of `connect` has. */
+const ADDED_MEMBER =
+  /^\s*(?:#|(?!(?:command|args|url|env|env_vars|env_http_headers|http_headers)\b)[\w-]+\s*=\s*(?:[\w.+-]+|"[^"\\]*"|\[[^[\]]*\])\s*(?:#|$))/;
 
 /** Whether the table may exist in another form: a header, a dotted key or an inline table. */
 function mentions(lines: readonly string[], section: readonly string[], template: string): boolean {
   const name = section.join('.');
   const entry = `${name}.${template}`;
   const words = [`${name}=`, `[${name}]`, `${entry}.`, `${entry}=`, `[${entry}]`, `[${entry}.`];
-  const plain = lines.map((line) => line.replace(/[\s"']/g, ''));
-  return plain.some((line) => words.some((word) => line.startsWith(word)));
+  return lines.map(withoutQuotes).some((line) => words.some((word) => line.startsWith(word)));
+}
+
+/** The line of TOML without white space and quotation marks, which names of tables may have. */
+function withoutQuotes(line: string): string {
+  return line.replace(/[\s"']/g, '');
 }
