@@ -5,13 +5,9 @@ import * as assert from 'uvu/assert';
 import { createActor, SimulatedClock } from 'xstate';
 import { Binding } from '../../../src/actors/sessions/binding.ts';
 import { clientSessionMachine } from '../../../src/actors/sessions/client-session.machine.ts';
-import {
-  boundTo,
-  type ClientSessionEvent,
-  newSession,
-  type SessionState,
-} from '../../../src/actors/sessions/session-state.ts';
+import { boundTo, type ClientSessionEvent, newSession } from '../../../src/actors/sessions/session-state.ts';
 import { DEFAULT_POLICY, type TemplatePolicy } from '../../../src/balancing/policy.ts';
+import type { SessionValue } from '../../../src/domain/sessions/session-value.ts';
 import { Harness } from '../../helpers/backends/harness.ts';
 import { PLAIN } from '../../helpers/backends/profiles.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -25,8 +21,8 @@ test.after.each(() => harness.close());
 
 /** A session at instance `a`, which is the only one, as its machine sees it. */
 class FakeSession {
-  readonly value: SessionState['value'];
-  readonly binding: SessionState['binding'];
+  readonly value: SessionValue;
+  readonly binding: Binding;
   readonly deps = { ...harness.sessions.deps, now: () => 0 };
   needsBindingForStream = false;
   isCalling = false;
@@ -34,8 +30,8 @@ class FakeSession {
   isPart = false;
   settling = Promise.withResolvers<Binding>();
   signal: AbortSignal | undefined;
-  constructor({ value, binding }: SessionState) {
-    this.value = value;
+  constructor(binding: Binding) {
+    this.value = boundTo(newSession('t', 'ann', PLAIN), binding);
     this.binding = binding;
   }
   get group() {
@@ -50,8 +46,7 @@ class FakeSession {
 
 async function start() {
   const ref = await harness.add('a');
-  const unbound = { value: newSession('t', 'ann', PLAIN), binding: undefined };
-  const session = new FakeSession(boundTo(unbound, bindingOf(ref)));
+  const session = new FakeSession(bindingOf(ref));
   const clock = new SimulatedClock();
   const actor = createActor(clientSessionMachine, {
     input: session,
@@ -77,12 +72,11 @@ function setFailover(sessionFailover: TemplatePolicy['sessionFailover']): void {
 
 test('a session that is bound again where it was has the same value: nothing is written', async () => {
   const ref = await harness.add('a');
-  const unbound = { value: newSession('t', 'ann', PLAIN), binding: undefined };
-  const { value } = boundTo(unbound, bindingOf(ref));
+  const value = boundTo(newSession('t', 'ann', PLAIN), bindingOf(ref));
   const read = structuredClone(value);
-  assert.is(boundTo({ value: read, binding: undefined }, bindingOf(ref)).value, read);
+  assert.is(boundTo(read, bindingOf(ref)), read);
   const moved = { ...read, binding: { instanceId: 'b', serverId: 'b', isShared: true } };
-  assert.equal(boundTo({ value: moved, binding: undefined }, bindingOf(ref)).value, value);
+  assert.equal(boundTo(moved, bindingOf(ref)), value);
 });
 
 test('keeps serving, or serves again, while its instance still serves it', async () => {

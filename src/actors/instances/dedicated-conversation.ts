@@ -13,7 +13,7 @@ import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { type ClientProfile, QUESTION_REFUSALS } from '../../domain/mcp/client.ts';
 import { includesLevel, LEGACY_VERSIONS, SET_LEVEL } from '../../domain/mcp/mcp.ts';
-import type { OwnedSession } from '../../domain/sessions/mcp-session.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import { closeQuietly } from '../../transports/close-quietly.ts';
 import type { CallConversation, Closed, Conversation } from '../../transports/transport.ts';
@@ -38,7 +38,7 @@ export interface ConversationRequest {
   /** The uses that may use the conversation at the same time. Default: 'oneUse'. */
   readonly sharing?: Sharing;
   /** The session that needs the use, whose end ends the conversation. Default: a call, whose client always counts as present. */
-  readonly session?: OwnedSession | undefined;
+  readonly session?: McpSession | undefined;
   /** How long the conversation stays open without a use, in ms. Default: it is for this use alone, and ends with it. */
   readonly idleMs?: number;
   /** Makes the object that carries the calls; called once per conversation. Default: the conversation itself. */
@@ -88,7 +88,7 @@ export class DedicatedConversation implements CallConversation, Pick<Observer<Cl
   readonly ownerId: string;
   readonly key: string | undefined;
   readonly sharing: Sharing;
-  readonly session: OwnedSession | undefined;
+  readonly session: McpSession | undefined;
   /** Settles like `open`, but rejects with BACKEND_UNAVAILABLE when the conversation was closed meanwhile. */
   readonly opening: Promise<Conversation | undefined>;
   /** Resolves when the conversation and its process have ended. Never rejects. */

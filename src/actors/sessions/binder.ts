@@ -6,7 +6,7 @@ import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { extensionsOf } from '../../domain/mcp/client.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
-import type { OwnedSession } from '../../domain/sessions/mcp-session.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { StoredBinding } from '../../domain/sessions/session-value.ts';
 import { FairSlots } from '../../transports/fair-slots.ts';
 import type { Conversation } from '../../transports/transport.ts';
@@ -24,7 +24,7 @@ import type { SessionDeps } from './session-deps.ts';
 export interface SessionNeeds extends ClientNeeds {
   readonly group: TemplateGroup;
   readonly ownerId: string;
-  readonly session?: OwnedSession | undefined;
+  readonly session?: McpSession | undefined;
   /**
    * Restores the log level and the subscriptions in a new conversation, before it is used. Undefined when there are
    * none.

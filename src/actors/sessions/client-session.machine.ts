@@ -32,22 +32,25 @@ import { backendTimeout } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts';
 import { hasProcesses } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { SessionValue, StoredBinding } from '../../domain/sessions/session-value.ts';
 import { noHealthyError } from '../no-instance.ts';
 import type { Binding } from './binding.ts';
-import type { SessionFacts } from './session-core.ts';
-import {
-  boundTo,
-  type ClientSessionEvent,
-  endedBy,
-  hasOtherCandidates,
-  mayMove,
-  type SessionState,
-} from './session-state.ts';
+import type { SessionCore } from './session-core.ts';
+import { boundTo, type ClientSessionEvent, endedBy, hasOtherCandidates, mayMove } from './session-state.ts';
 
-/** The context of the machine: all that the session knows, besides the name of its state. */
-export interface ClientSessionContext extends SessionState {
+/**
+ * The state of a session that has an actor, besides the name of that state. One without an actor keeps only the value and
+ * the binding.
+ */
+export interface ClientSessionContext {
+  readonly value: SessionValue;
+  readonly binding: Binding | undefined;
   /** The session: the facts that decide about its states, and the search for a binding. */
-  readonly session: SessionFacts;
+  readonly session: Pick<
+    SessionCore,
+    | ('value' | 'binding' | 'deps' | 'group' | 'isPart')
+    | ('needsBindingForStream' | 'isCalling' | 'hasWaitingRequests' | 'findBinding')
+  >;
   /** True when the session gives up a usable binding, because its instance fails calls. */
   readonly isAbandoned: boolean;
   /** The time of the last move, in whole ms of the monotonic clock (a fraction would be a heap object of its own). */
@@ -62,8 +65,8 @@ export interface ClientSessionContext extends SessionState {
 
 /** What the machine emits, after each change is in its snapshot. */
 export type ClientSessionEmission =
-  /** The session has a new binding. `from`: its state before. */
-  | { readonly type: 'bound'; readonly from: SessionState }
+  /** The session has a new binding. `from`, `stored`: the binding before, and that of the value before. */
+  | { readonly type: 'bound'; readonly from: Binding | undefined; readonly stored: StoredBinding | undefined }
   /** Waiting requests may use the binding. `failure`: the error of a search that found no better one. */
   | { readonly type: 'serving'; readonly binding: Binding; readonly failure: GatewayError | undefined }
   /** Waiting requests fail: with `failure`, or without one for the reason in `why`. */
@@ -144,7 +147,7 @@ export type ClientSessionActor = Actor<typeof clientSessionMachine>;
 export const clientSessionMachine = setup({
   types: {
     context: {} as ClientSessionContext,
-    input: {} as SessionFacts,
+    input: {} as ClientSessionContext['session'],
     events: {} as ClientSessionEvent,
     emitted: {} as ClientSessionEmission,
   },
@@ -153,7 +156,7 @@ export const clientSessionMachine = setup({
      * Searches for a binding. A callback and not a promise actor: the result of a stopped promise actor is ignored,
      * and its binding would never be closed.
      */
-    search: fromCallback<ClientSessionEvent, SessionFacts>(({ input, sendBack }) => {
+    search: fromCallback<ClientSessionEvent, ClientSessionContext['session']>(({ input, sendBack }) => {
       const over = new AbortController();
       let isFound = false;
       const found = (binding: Binding): void => {
@@ -230,7 +233,8 @@ export const clientSessionMachine = setup({
       if (event.type !== 'bound') return {};
       const isFirst = context.value.binding === undefined;
       const movedAtMs = isFirst ? context.movedAtMs : Math.round(context.session.deps.clock.now());
-      return { ...boundTo(context, event.binding), movedAtMs, isAbandoned: false };
+      const { binding } = event;
+      return { value: boundTo(context.value, binding), binding, movedAtMs, isAbandoned: false };
     }),
     /** Records the error of the failed search. An event without an error is that of the time limit. */
     fail: assign(({ context, event }) => {
@@ -274,7 +278,11 @@ export const clientSessionMachine = setup({
     }),
     refuse: emit(({ context: { failure } }) => ({ type: 'refused', why: 'noneHealthy', failure })),
     refuseNew: emit(({ context: { failure } }) => ({ type: 'refused', why: 'finishing', failure })),
-    emitBound: emit(({ context: { value, binding } }) => ({ type: 'bound', from: { value, binding } })),
+    emitBound: emit(({ context: { value, binding } }) => ({
+      type: 'bound',
+      from: binding,
+      stored: value.binding,
+    })),
     emitEnded: emit(({ context: { failure }, event }) => ({
       type: 'ended',
       isLost: event.type !== 'end',

@@ -17,8 +17,8 @@ import type { ServerMessage } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isOfOtherEra, listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
 import type { AllSessions, SessionRow } from '../../domain/sessions/all-sessions.ts';
-import { type OwnedSession, SessionActivity } from '../../domain/sessions/mcp-session.ts';
-import type { SessionValue, StoredHandshake } from '../../domain/sessions/session-value.ts';
+import { type McpSession, SessionActivity } from '../../domain/sessions/mcp-session.ts';
+import type { SessionValue, StoredBinding, StoredHandshake } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, ExcludedIds, LocalAnswer } from '../calls/call-route.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { noHealthyError } from '../no-instance.ts';
@@ -42,18 +42,11 @@ import type { SessionCore } from './session-core.ts';
 import type { SessionDeps, SessionOptions } from './session-deps.ts';
 import { sessionMoved } from './session-events.ts';
 import { SessionMessages } from './session-messages.ts';
-import {
-  boundTo,
-  type ClientSessionEvent,
-  endedBy,
-  isRecoverable,
-  previousBinding,
-  type SessionState,
-} from './session-state.ts';
+import { boundTo, type ClientSessionEvent, endedBy, isRecoverable, leftBinding } from './session-state.ts';
 import { WaitingRequests } from './waiting-requests.ts';
 
 /** A session of a legacy client. Its members are described in mcp-session.ts and session-core.ts. */
-export class ClientSession implements OwnedSession, SessionCore {
+export class ClientSession implements McpSession, SessionCore {
   readonly id: string;
   readonly group: TemplateGroup;
   readonly activity = new SessionActivity();
@@ -61,8 +54,8 @@ export class ClientSession implements OwnedSession, SessionCore {
   readonly #sessions: AllSessions;
   readonly #binder: Binder;
   readonly #options: SessionOptions;
-  /** The actor, which has the state, or the state itself while there is no actor. */
-  #state: ClientSessionActor | SessionState;
+  /** The actor, which has the value and the binding, or these themselves while there is no actor. */
+  #state: ClientSessionActor | Pick<SessionCore, 'value' | 'binding'>;
   #holds = 0;
   // An idle session consists of few objects: these are made at their first use.
   #calls: SessionCalls | undefined;
@@ -228,8 +221,6 @@ export class ClientSession implements OwnedSession, SessionCore {
     await this.binding?.close();
   }
 
-  // --- OwnedSession ----------------------------------------------------------------------------------------
-
   /** True while a stream of the client holds the session. `messages$` may be observed without such a stream. */
   get isStreaming(): boolean {
     return this.#holds > 0;
@@ -254,7 +245,7 @@ export class ClientSession implements OwnedSession, SessionCore {
     this.#calls?.dismiss(error);
   }
 
-  // --- SessionFacts ----------------------------------------------------------------------------------------
+  // --- SessionCore -----------------------------------------------------------------------------------------
 
   get needsBindingForStream(): boolean {
     // One that was read again opens a dedicated conversation with its next request: many clients reopen streams at once.
@@ -285,8 +276,6 @@ export class ClientSession implements OwnedSession, SessionCore {
     } as const;
     return this.#binder.findBinding(this.#needs, options, signal);
   }
-
-  // --- SessionCore -----------------------------------------------------------------------------------------
 
   get usableBinding(): Binding | undefined {
     const context = this.#contextIn('serving');
@@ -339,7 +328,7 @@ export class ClientSession implements OwnedSession, SessionCore {
     if (!this.#isOver) this.#sessions.used(this);
   }
 
-  get #present(): SessionState {
+  get #present() {
     return this.#state instanceof Actor ? this.#state.getSnapshot().context : this.#state;
   }
   /** The context of the actor if it is in that state, or in any state; undefined otherwise. */
@@ -387,7 +376,7 @@ export class ClientSession implements OwnedSession, SessionCore {
   }
 
   #follow(emission: ClientSessionEmission): void {
-    if (emission.type === 'bound') this.#bound(emission.from);
+    if (emission.type === 'bound') this.#bound(emission.from, emission.stored);
     else if (emission.type === 'serving') this.#waiting?.serve(emission.binding, emission.failure);
     else if (emission.type === 'ended') this.#end(emission.isLost, emission.failure);
     else {
@@ -402,23 +391,23 @@ export class ClientSession implements OwnedSession, SessionCore {
   #bindAt(ref: InstanceRef | undefined): boolean {
     const binding = ref && this.#binder.at(ref, this.#needs);
     if (binding === undefined) return false;
-    const from = this.#present;
-    this.#state = boundTo(from, binding);
-    this.#bound(from);
+    const { value, binding: from } = this.#present;
+    this.#state = { value: boundTo(value, binding), binding };
+    this.#bound(from, value.binding);
     return true;
   }
 
   /** Carries out a change of the binding: informs the parts of the session and releases the previous binding. */
-  #bound(from: SessionState): void {
+  #bound(from: Binding | undefined, stored: StoredBinding | undefined): void {
     const { binding } = this;
     if (binding === undefined) return;
     this.#first = undefined;
     const answers = this.value.uris.length > 0 ? this.#ensuredBackendState.moved(binding) : [];
     this.#messages?.movedTo(binding, answers);
-    const previous = previousBinding(from, binding);
-    if (previous !== undefined) this.deps.emit(sessionMoved(this, previous, this.deps.clock));
+    const left = leftBinding(from, stored, binding);
+    if (left !== undefined) this.deps.emit(sessionMoved(this, left, this.deps.clock));
     this.#row?.changed();
-    from.binding?.leave();
+    from?.leave();
   }
 
   /** Ends the session. Callers are answered before the binding is closed. */

@@ -18,7 +18,7 @@ import type {
   SessionOrigin,
   SessionRow,
 } from '../../domain/sessions/all-sessions.ts';
-import type { OwnedSession } from '../../domain/sessions/mcp-session.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
 import type { AnySessionValue, SessionValue } from '../../domain/sessions/session-value.ts';
 import { type Clock, wallAt } from '../../domain/time/clock.ts';
@@ -59,8 +59,8 @@ export class ClientSessions implements AllSessions {
   readonly #recovery: SessionRecovery | undefined;
   #life: string;
   readonly #places: SessionPlaces;
-  readonly #opening = new Set<OwnedSession>();
-  readonly #open = new Map<string, OwnedSession>();
+  readonly #opening = new Set<McpSession>();
+  readonly #open = new Map<string, McpSession>();
   readonly #idling: IdleSweep;
   readonly #closings = new Set<Promise<void>>();
   /** Resolves when the last session has ended while the gateway closes. */
@@ -76,7 +76,7 @@ export class ClientSessions implements AllSessions {
     this.#recovery = keeper && new SessionRecovery(keeper, deps);
     this.binder = new Binder(deps);
     this.#places = new SessionPlaces(maxSessions, share, declarations);
-    const end = (session: OwnedSession) => void this.#end(session, 'idle');
+    const end = (session: McpSession) => void this.#end(session, 'idle');
     this.#idling = new IdleSweep(idleMs, { ...deps, open: this.#open, end });
     deps.fleet.root.subscribe({ complete: () => void this.closeAll(0) });
     deps.fleet.templates.deleted$.subscribe((template) => void this.#endUnusable(template));
@@ -170,7 +170,7 @@ export class ClientSessions implements AllSessions {
     );
   }
 
-  keep(session: OwnedSession, origin: SessionOrigin): SessionRow | undefined {
+  keep(session: McpSession, origin: SessionOrigin): SessionRow | undefined {
     return this.#keeper && new StoredRow(this.#keeper, session, origin);
   }
 
@@ -197,7 +197,7 @@ export class ClientSessions implements AllSessions {
     this.#places.check(value);
   }
 
-  add(session: OwnedSession, origin: SessionOrigin): void {
+  add(session: McpSession, origin: SessionOrigin): void {
     this.#requireAccepting();
     if (origin === 'new') {
       this.#requireNewSessions();
@@ -207,7 +207,7 @@ export class ClientSessions implements AllSessions {
     this.#begin(session);
   }
 
-  remove(session: OwnedSession, reason: EndReason, { isLost = false } = {}): void {
+  remove(session: McpSession, reason: EndReason, { isLost = false } = {}): void {
     this.#forget(session, reason);
     if (session instanceof ClientSession) {
       const wasOpen = !this.#opening.delete(session);
@@ -228,7 +228,7 @@ export class ClientSessions implements AllSessions {
     return session instanceof ClientSession ? session : undefined;
   }
 
-  findAny(id: string): OwnedSession | undefined {
+  findAny(id: string): McpSession | undefined {
     return this.#open.get(id);
   }
 
@@ -302,7 +302,7 @@ export class ClientSessions implements AllSessions {
     await scheduler.each(this.#all(), (session) => this.#end(session, 'shutDown'));
   }
 
-  used(session: OwnedSession): void {
+  used(session: McpSession): void {
     const isUnusable = session instanceof ClientSession && session.group.isDeleted;
     if (session.callCount > 0 || !(this.isClosing || isUnusable)) this.#idling.used(session);
     else void this.#end(session, this.isClosing ? 'shutDown' : 'templateDeleted');
@@ -318,7 +318,7 @@ export class ClientSessions implements AllSessions {
   }
 
   /** Prevents a recovery of the session here, except where its row stays for another life. */
-  #forget({ id }: OwnedSession, reason: EndReason): void {
+  #forget({ id }: McpSession, reason: EndReason): void {
     if (!this.leavesRow(reason) && reason !== 'takenOver') this.#recovery?.forget(id);
   }
 
@@ -339,14 +339,14 @@ export class ClientSessions implements AllSessions {
     return new ClientSession(this, this.binder, id, ownValue, options);
   }
 
-  #begin(session: OwnedSession): void {
+  #begin(session: McpSession): void {
     this.#open.set(session.id, session);
     this.#drain?.add(session);
     this.#idling.used(session);
     session.activity.openedAtMs = session.activity.usedAtMs;
   }
 
-  #drop(session: OwnedSession): void {
+  #drop(session: McpSession): void {
     this.#places.release(session.value);
     this.#open.delete(session.id);
     this.#drain?.ended(session);
@@ -354,18 +354,18 @@ export class ClientSessions implements AllSessions {
   }
 
   /** The open sessions without the parts of aggregate sessions. */
-  #ofClients(): OwnedSession[] {
+  #ofClients(): McpSession[] {
     const sessions = [...this.#open.values()];
     const parts = new Set(sessions.flatMap(({ partIds = [] }) => partIds));
     return sessions.filter(({ id }) => !parts.has(id));
   }
 
-  #all(): OwnedSession[] {
+  #all(): McpSession[] {
     return [...this.#opening, ...this.#open.values()];
   }
 
   /** `startMs`: the wall time at the start of the monotonic clock, in ms since 1970. */
-  #shown(session: OwnedSession, startMs: number): ShownSession {
+  #shown(session: McpSession, startMs: number): ShownSession {
     const { openedAtMs, usedAtMs } = session.activity;
     const ids = session.value.kind === 'template' ? [session.id] : (session.partIds ?? []);
     const bound = ids.flatMap((id) => this.find(id) ?? []);
@@ -384,7 +384,7 @@ export class ClientSessions implements AllSessions {
     };
   }
 
-  #end(session: OwnedSession, reason: EndReason): Promise<void> {
+  #end(session: McpSession, reason: EndReason): Promise<void> {
     const closing = session.close(reason);
     this.#closings.add(closing);
     void closing.then(() => this.#closings.delete(closing));

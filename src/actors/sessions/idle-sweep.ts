@@ -1,7 +1,7 @@
 // The idle time of sessions: a session becomes idle after a short time without use, and ends after a long one. One timer
 // serves all sessions of a gateway.
 
-import type { OwnedSession } from '../../domain/sessions/mcp-session.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 
 /** A session is idle, without an actor, after this time without use. */
@@ -9,9 +9,9 @@ export const UNUSED_MS = 60_000;
 
 interface IdleSweepDeps extends Timing {
   /** The open sessions by id. */
-  readonly open: ReadonlyMap<string, OwnedSession>;
+  readonly open: ReadonlyMap<string, McpSession>;
   /** Ends a session that was idle for too long. */
-  readonly end: (session: OwnedSession) => void;
+  readonly end: (session: McpSession) => void;
 }
 
 /** The shortest time between two sweeps, in ms. */
@@ -33,7 +33,7 @@ export class IdleSweep {
     this.#unusedMs = Math.min(UNUSED_MS, idleMs);
   }
 
-  used({ activity }: OwnedSession): void {
+  used({ activity }: McpSession): void {
     activity.usedAtMs = Math.round(this.#deps.clock.now());
     activity.isIdle = false;
     if (this.#disarm === undefined) this.#sweepIn(this.#unusedMs);
@@ -61,7 +61,7 @@ export class IdleSweep {
   }
 
   /** Makes a session that is still due idle, or ends it. A session that is busy counts as used now. */
-  #visit(session: OwnedSession): void {
+  #visit(session: McpSession): void {
     const { open, end, clock } = this.#deps;
     if (this.#isStopped || !open.has(session.id) || this.#dueAtMs(session) > clock.now()) return;
     const { activity } = session;
@@ -70,7 +70,7 @@ export class IdleSweep {
     else activity.usedAtMs = Math.round(clock.now());
   }
 
-  #dueAtMs({ activity: { usedAtMs, isIdle } }: OwnedSession): number {
+  #dueAtMs({ activity: { usedAtMs, isIdle } }: McpSession): number {
     return usedAtMs + (isIdle ? this.#idleMs : this.#unusedMs);
   }
 }

@@ -1,18 +1,22 @@
 // The session as its components use it: its machine, SessionCalls, SessionRoute, WaitingRequests, SessionMessages and
 // BackendState. ClientSession implements it. They do not import ClientSession, since circular imports are refused.
-// Source: ADR 385, ADR 411.
+// Source: ADR 419.
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { UnsafeMark } from '../../domain/sessions/all-sessions.ts';
+import type { SessionValue } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, ExcludedIds, LocalAnswer } from '../calls/call-route.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
 import type { SessionDeps } from './session-deps.ts';
-import type { ClientSessionEvent, SessionState } from './session-state.ts';
+import type { ClientSessionEvent } from './session-state.ts';
 
-/** The facts that decide about the states of a session, and the search for its binding: what its machine sees. */
-export interface SessionFacts extends SessionState {
+/** A session with one template, as its components see it. */
+export interface SessionCore {
+  readonly value: SessionValue;
+  /** The present or last binding; undefined before the first one, and after the session was recovered from its row. */
+  readonly binding: Binding | undefined;
   readonly deps: SessionDeps;
   readonly group: TemplateGroup;
   /**
@@ -31,10 +35,6 @@ export interface SessionFacts extends SessionState {
    * Aborting closes what was opened.
    */
   findBinding(signal: AbortSignal): Promise<Binding>;
-}
-
-/** The session as its other components see it. */
-export interface SessionCore extends SessionFacts {
   /** The binding, if requests may use it now; undefined otherwise. */
   readonly usableBinding: Binding | undefined;
   /** The URIs of the resources whose updates the client wants. */

@@ -1,7 +1,7 @@
 // Releases the sessions of a node that is being drained, so that other nodes can recover them: spread over some seconds,
 // each session at a time when it has no call. Nothing is released while no other node takes sessions. Source: ADR 166.
 
-import type { OwnedSession } from '../../domain/sessions/mcp-session.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 
 /** Time over which the release is spread, in ms: the clients of released sessions open streams at other nodes. */
@@ -13,20 +13,20 @@ interface SessionDrainDeps {
   readonly clock: Clock;
   /** True when another node takes sessions. */
   readonly hasOthers: () => boolean;
-  readonly release: (session: OwnedSession) => void;
+  readonly release: (session: McpSession) => void;
 }
 
 /** The release of the sessions in one drain of a node. */
 export class SessionDrain {
   readonly #deps: SessionDrainDeps;
   /** Sessions that have not had their turn yet. */
-  readonly #waiting: Set<OwnedSession>;
+  readonly #waiting: Set<McpSession>;
   /** Sessions that had their turn, and are released once they have no call. */
-  readonly #due = new Set<OwnedSession>();
+  readonly #due = new Set<McpSession>();
   readonly #perPart: number;
   readonly #stop: () => void;
 
-  constructor(sessions: readonly OwnedSession[], deps: SessionDrainDeps) {
+  constructor(sessions: readonly McpSession[], deps: SessionDrainDeps) {
     this.#deps = deps;
     this.#waiting = new Set(sessions);
     this.#perPart = Math.ceil((sessions.length * PART_MS) / SPREAD_MS) || 1;
@@ -34,16 +34,16 @@ export class SessionDrain {
   }
 
   /** Adds a session that was opened or recovered after the drain began. */
-  add(session: OwnedSession): void {
+  add(session: McpSession): void {
     this.#waiting.add(session);
   }
 
   /** Reports a message of the session's client, or the end of a call: a session that is due may be released now. */
-  used(session: OwnedSession): void {
+  used(session: McpSession): void {
     if (this.#due.has(session)) queueMicrotask(() => this.#releaseDue(session)); // its next call is counted by then
   }
 
-  ended(session: OwnedSession): void {
+  ended(session: McpSession): void {
     this.#waiting.delete(session);
     this.#due.delete(session);
   }
@@ -63,7 +63,7 @@ export class SessionDrain {
     }
   }
 
-  #releaseDue(session: OwnedSession): void {
+  #releaseDue(session: McpSession): void {
     if (session.callCount > 0 || !session.isRecoverable || !this.#due.delete(session)) return;
     if (this.#deps.hasOthers()) this.#deps.release(session);
     else this.#waiting.add(session);

@@ -9,7 +9,7 @@ import { type ClientProfile, profileBytes } from '../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type Exceeded, UserShares } from '../../domain/memory/user-shares.ts';
-import { type OwnedSession, REPLACEABLE_MS } from '../../domain/sessions/mcp-session.ts';
+import { type McpSession, REPLACEABLE_MS } from '../../domain/sessions/mcp-session.ts';
 import type { AnySessionValue } from '../../domain/sessions/session-value.ts';
 
 /** The number of recent client profiles that are remembered to be shared. Large profiles are not. */
@@ -75,12 +75,12 @@ export class SessionPlaces {
  * been away for REPLACEABLE_MS. `ownerId`: only sessions of this user; undefined: of all.
  */
 export function longestAway(
-  sessions: readonly OwnedSession[],
+  sessions: readonly McpSession[],
   value: AnySessionValue,
   ownerId: string | undefined,
   nowMs: number,
-): OwnedSession | undefined {
-  let longest: OwnedSession | undefined;
+): McpSession | undefined {
+  let longest: McpSession | undefined;
   let sinceMs = nowMs - REPLACEABLE_MS;
   for (const session of sessions) {
     const { usedAtMs } = session.activity;
@@ -98,6 +98,6 @@ function kindOf({ kind }: AnySessionValue): PlaceKind {
 }
 
 /** True for a session that has a place of this kind itself or with one of its parts. */
-function hasPlace({ value, partIds = [] }: OwnedSession, kind: PlaceKind): boolean {
+function hasPlace({ value, partIds = [] }: McpSession, kind: PlaceKind): boolean {
   return kindOf(value) === kind || (kind === 'template' && partIds.length > 0);
 }

@@ -1,4 +1,4 @@
-// The state of a client's session, the events that change it, and pure functions from one state to the next.
+// The events that change the state of a client's session, and pure functions from one value to the next.
 // client-session.machine.ts applies them while the session has an actor, client-session.ts otherwise.
 
 import type { Delivered } from '../../domain/errors/errors.ts';
@@ -12,16 +12,6 @@ import {
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
-
-/**
- * The state of a session. It is in the context of the actor while the session has one; before the first request, and
- * when idle or ended, the session keeps only this.
- */
-export interface SessionState {
-  readonly value: SessionValue;
-  /** The present or last binding; undefined before the first one, and after the session was recovered from its row. */
-  readonly binding: Binding | undefined;
-}
 
 /** The events of a session; client-session.machine.ts describes their effects. */
 export type ClientSessionEvent =
@@ -54,15 +44,14 @@ export function newSession(
   };
 }
 
-/** The state of the session with this binding. */
-export function boundTo<S extends SessionState>(before: S, binding: Binding): S {
-  const { greeted = binding.storedHandshake } = before.value;
+/** The value of the session with this binding. */
+export function boundTo(before: SessionValue, binding: Binding): SessionValue {
+  const { greeted = binding.storedHandshake } = before;
   const { storedBinding } = binding;
   // A session that was read again, and is bound where it was, has not changed: its row is not written.
-  const value = isSameBinding(before.value.binding, storedBinding)
-    ? before.value
-    : { ...before.value, greeted, binding: storedBinding };
-  return { ...before, value, binding };
+  return isSameBinding(before.binding, storedBinding)
+    ? before
+    : { ...before, greeted, binding: storedBinding };
 }
 
 function isSameBinding(
@@ -72,13 +61,17 @@ function isSameBinding(
   return last?.instanceId === instanceId && last.serverId === serverId && last.isShared === isShared;
 }
 
-/** The value of the previous binding if the session has moved; undefined if it has not. */
-export function previousBinding(
-  { value, binding: before }: SessionState,
+/**
+ * The binding that the session has left by moving to `to`, in its stored form; undefined if it has not moved. `from`, `stored`:
+ * the binding before, and that of the value before, which a session has also after it was recovered.
+ */
+export function leftBinding(
+  from: Binding | undefined,
+  stored: StoredBinding | undefined,
   { ref }: Binding,
 ): StoredBinding | undefined {
-  const isSame = before === undefined ? value.binding?.serverId === ref.serverId : before.ref === ref;
-  return isSame ? undefined : value.binding;
+  const isSame = from === undefined ? stored?.serverId === ref.serverId : from.ref === ref;
+  return isSame ? undefined : stored;
 }
 
 /** The value of the session after its end. */

@@ -2,7 +2,7 @@
 // aggregate ones. ClientSessions and StoredRow of src/actors implement them. Source: ADR 70.
 
 import type { EndReason } from '../errors/session-ends.ts';
-import type { McpSession, OwnedSession } from './mcp-session.ts';
+import type { McpSession } from './mcp-session.ts';
 import type { AnySessionValue } from './session-value.ts';
 
 /** Where an open session comes from: its client opened it, or its row was claimed. */
@@ -16,18 +16,18 @@ export interface AllSessions {
    * Adds the open aggregate session of a client. For a new one the session of an absent client may end, to make room. Throws
    * SESSION_LIMIT, SHUTTING_DOWN or, for a new one, NODE_UNAVAILABLE.
    */
-  add(session: OwnedSession, origin: SessionOrigin): void;
+  add(session: McpSession, origin: SessionOrigin): void;
   /** The open session of either kind with this id. Does not count as a use. */
   findAny(id: string): McpSession | undefined;
   /** Reports that a message of its client came, or that a use of the session, such as a call, has begun or ended. */
-  used(session: OwnedSession): void;
+  used(session: McpSession): void;
   /** Removes a session of either kind that is over. `isLost`: see ClientEndFields in events.ts. Default: false. */
-  remove(session: OwnedSession, reason: EndReason, options?: { readonly isLost: boolean }): void;
+  remove(session: McpSession, reason: EndReason, options?: { readonly isLost: boolean }): void;
   /**
    * Makes the row of a session, so that it outlives the gateway; undefined when sessions are not stored. The store has
    * that of a recovered session already.
    */
-  keep(session: OwnedSession, origin: SessionOrigin): SessionRow | undefined;
+  keep(session: McpSession, origin: SessionOrigin): SessionRow | undefined;
   /**
    * Recovers a session of a life that is over, for this owner. Resolves when it is open, or when it does not exist;
    * undefined when that is certain without a query. Rejects with DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL or

@@ -1,5 +1,5 @@
-// The session of a legacy client, as the MCP endpoint uses it, and as ClientSessions of src/actors does, which owns it.
-// ClientSession of src/actors (one template) and AggregateSession of src/protocol (an aggregate) implement both.
+// The session of a legacy client, as the MCP endpoint uses it, and ClientSessions of src/actors, which owns it.
+// ClientSession of src/actors (one template) and AggregateSession of src/protocol (an aggregate) implement it. Source: ADR 419.
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest, SourcedEvent } from '../calls/exchange.ts';
@@ -83,10 +83,9 @@ export interface McpSession {
   readonly ended$: Observable<EndReason>;
   /** Resolves when nothing is left of it. */
   close(reason?: EndReason): Promise<void>;
-}
 
-/** The session as ClientSessions has it, which owns it: when it was used, whether it may expire, and who may continue it. */
-export interface OwnedSession extends McpSession {
+  // --- for its owner, ClientSessions: when it was used, whether it may expire, and who may continue it -------
+
   /**
    * The session ids of the parts of an aggregate session, which are sessions as well; undefined for a
    * session with one template.

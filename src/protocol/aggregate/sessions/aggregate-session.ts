@@ -48,7 +48,7 @@ import {
   UNSUBSCRIBE,
 } from '../../../domain/mcp/mcp.ts';
 import type { AllSessions, SessionRow } from '../../../domain/sessions/all-sessions.ts';
-import { type McpSession, type OwnedSession, SessionActivity } from '../../../domain/sessions/mcp-session.ts';
+import { type McpSession, SessionActivity } from '../../../domain/sessions/mcp-session.ts';
 import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
 import { SubscriptionRequests } from '../../../domain/sessions/subscription-requests.ts';
 import { failAfter$, ticks$ } from '../../../domain/time/clock-streams.ts';
@@ -110,7 +110,7 @@ interface AggregateSessionOptions {
 }
 
 /** One client's session. Closing removes it from AllSessions. */
-export class AggregateSession implements OwnedSession {
+export class AggregateSession implements McpSession {
   readonly activity = new SessionActivity();
   readonly id: string;
   readonly handshake: Handshake;
