@@ -33,7 +33,6 @@ import { Tracing } from '../tracing/tracing.ts';
 import type { InProcessHandler } from '../transports/open-options.ts';
 import { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 import { Reaper } from '../transports/stdio/reaper.ts';
-import { LazyVault } from '../vault/lazy-vault.ts';
 import { ClientSide } from './endpoint/client-side.ts';
 import { useOnceIn } from './endpoint/used-confirmations.ts';
 import type { EventBus } from './event-bus.ts';
@@ -123,7 +122,7 @@ function composeOpening(
   const systemLookups = new SystemLookups({ clock: plainClock });
   const reaper = new Reaper({ pipe: programs.reaperPipe });
   const leaseReaper = others.leasesPrograms === true ? new LeaseReaper(reaper) : undefined;
-  const { vault, backendAccounts } = composeBackendAccounts(base, systemLookups, later.fleet);
+  const backendAccounts = composeBackendAccounts(base, systemLookups, later.fleet);
   const openTransport = createOpenTransport({
     clock: plainClock,
     isDenied,
@@ -138,7 +137,6 @@ function composeOpening(
     waitingBytes: base.requestBytes,
     reaper,
     leaseReaper,
-    vault,
     backendAccounts,
     onRefused: later.onRefused,
   });
@@ -212,31 +210,17 @@ function composeInstances(base: Base) {
 
 /** The accounts at backends that want OAuth, if there can be any. */
 function composeBackendAccounts(
-  { store, options, plainClock, isDenied }: Base,
+  { store, options, plainClock: clock, isDenied }: Base,
   systemLookups: SystemLookups,
   fleet: () => Fleet,
-): { readonly vault?: LazyVault; readonly backendAccounts?: AccountsAtBackends } {
+): AccountsAtBackends | undefined {
   const { backendAccounts } = options;
-  if (backendAccounts === undefined) return {};
-  const { address, roles } = backendAccounts;
-  const vault = new LazyVault({
-    clock: plainClock,
+  if (backendAccounts === undefined) return undefined;
+  const { oauth, accounts } = store;
+  return new AccountsAtBackends({
     ...backendAccounts,
-    store: store.oauth,
-    isDenied,
-    systemLookups,
-    secretOf: (endpoint, clientId) => accounts.secretOf(endpoint, clientId),
+    ...{ store: oauth, accounts, clock, isDenied, systemLookups, fleet },
   });
-  const accounts = new AccountsAtBackends({
-    vault,
-    clock: plainClock,
-    address,
-    fleet,
-    roles,
-    store: store.oauth,
-    accounts: store.accounts,
-  });
-  return { vault, backendAccounts: accounts };
 }
 
 /** The calls to instances, and the clients that make them. */

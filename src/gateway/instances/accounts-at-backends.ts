@@ -8,15 +8,13 @@ import { type ConnectionChange, isResourceOf, SHARED } from '../../domain/instan
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { listNotice, type Notification } from '../../domain/mcp/client.ts';
 import { NOTICED_LISTS } from '../../domain/mcp/mcp.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { OAuthStore } from '../../persistence/oauth-store.ts';
 import type { AccountStore } from '../../persistence/store.ts';
-import type { BearerTokens } from '../../transports/backend-account.ts';
+import type { BackendAccount, BearerTokens } from '../../transports/backend-account.ts';
 import type { Transport } from '../../transports/transport.ts';
 import { ConnectLinks, mayConnect } from '../../vault/connect-links.ts';
-import type { LazyVault } from '../../vault/lazy-vault.ts';
+import { LazyVault } from '../../vault/lazy-vault.ts';
 import type { AccountTarget } from '../../vault/oauth-backends.ts';
-import type { Vault } from '../../vault/vault.ts';
+import type { Vault, VaultOptions } from '../../vault/vault.ts';
 
 /** A notice for the clients of one user, at one template. */
 export interface UserNotice {
@@ -25,14 +23,10 @@ export interface UserNotice {
   readonly notice: Notification;
 }
 
-interface AccountsAtBackendsOptions {
-  readonly store: OAuthStore;
-  readonly vault: LazyVault;
-  readonly clock: Clock;
-  readonly address: { readonly issuer: string };
+interface AccountsAtBackendsOptions extends Omit<VaultOptions, 'changes$' | 'secretOf'> {
   readonly fleet: () => Instances;
   readonly accounts: Pick<AccountStore, 'findUsers'>;
-  readonly roles: DefinedRoles | undefined;
+  readonly roles?: DefinedRoles | undefined;
 }
 
 /** The needed part of the fleet, whose own types would bring the types of its actors into those of the package. */
@@ -51,22 +45,24 @@ interface Defined {
 /** Opens the transport of one user. */
 type OpenWithTokens = (tokens: BearerTokens, signal: AbortSignal) => Promise<Transport>;
 
-/** Connects the vault with instances, calls and endpoints, until `close`. */
+/** Owns the vault, and connects it with instances, calls and endpoints, until `close`. */
 export class AccountsAtBackends {
   readonly connectLinks: ConnectLinks;
+  readonly #vault: LazyVault;
   readonly #notices$ = new Subject<UserNotice>();
   readonly #options: AccountsAtBackendsOptions;
 
   constructor(options: AccountsAtBackendsOptions) {
     this.#options = options;
-    const { store, clock, address, vault } = options;
+    const { store, clock, address } = options;
+    this.#vault = new LazyVault({ ...options, secretOf: this.#secretOf });
     this.connectLinks = new ConnectLinks({
       store,
       clock,
       base: () => address.issuer,
       isConnected: async ({ template, instanceId, owner }) => {
         const target = this.targetOf(template, instanceId);
-        const found = target && (await (await vault.open()).find(target, owner));
+        const found = target && (await (await this.open()).find(target, owner));
         return found?.state === 'connected';
       },
     });
@@ -86,11 +82,11 @@ export class AccountsAtBackends {
   }
 
   get changes$(): Observable<ConnectionChange> {
-    return this.#options.vault.changes$;
+    return this.#vault.changes$;
   }
 
   open(): Promise<Vault> {
-    return this.#options.vault.open();
+    return this.#vault.open();
   }
 
   /** Undefined when there is no such instance, or none that wants OAuth. */
@@ -100,14 +96,14 @@ export class AccountsAtBackends {
   }
 
   /** The secret of a client that an admin gave to an instance at this endpoint. */
-  secretOf(wanted: string, clientId: string): string | undefined {
+  readonly #secretOf = (wanted: string, clientId: string): string | undefined => {
     const fleet = this.#options.fleet();
     const refs = fleet.templates.names.flatMap((template) => fleet.templates.group(template).refs);
     const found = refs.find(
       ({ definition: { endpoint, auth } }) => endpoint === wanted && auth?.clientId === clientId,
     );
     return found?.definition.auth?.clientSecret;
-  }
+  };
 
   /** The templates whose instances use tokens for this resource. */
   templatesAt(resource: string): readonly string[] {
@@ -137,11 +133,17 @@ export class AccountsAtBackends {
     );
   }
 
+  /** The account that an instance with `auth` uses for all its callers. */
+  async sharedAccount(definition: InstanceDefinition): Promise<BackendAccount> {
+    const vault = await this.open();
+    const addressFor = (callerId: string) => this.#sharedAddressFor(definition, callerId);
+    return { ...vault.account(wantedTarget(definition)), addressFor };
+  }
+
   /** The transport of an instance that is used with the account of each user. */
   async openFor(definition: InstanceDefinition, openWith: OpenWithTokens): Promise<Transport> {
     const { openUserTransport } = await import('../../transports/user-transport.ts');
-    const target = targetIn(definition);
-    if (target === undefined) throw new Error('the instance wants no account');
+    const target = wantedTarget(definition);
     const vault = await this.open();
     const { template, id: instanceId } = definition;
     const goalOf = (owner: string) => ({ template, instanceId, owner });
@@ -154,7 +156,7 @@ export class AccountsAtBackends {
         linkFor: (userId) => this.connectLinks.linkFor(goalOf(userId)),
         whenConnected: (userId, withinMs) => this.connectLinks.whenConnected(goalOf(userId), withinMs),
       },
-      changed$: this.#options.vault.changes$.pipe(
+      changed$: this.#vault.changes$.pipe(
         filter(({ type }) => type !== 'refresh-failed'),
         map(({ owner }) => owner),
       ),
@@ -166,7 +168,7 @@ export class AccountsAtBackends {
    * The address at which the user of this caller connects the shared account; undefined when that takes another user.
    * DATABASE_UNAVAILABLE.
    */
-  async sharedAddressFor(
+  async #sharedAddressFor(
     { template, id }: InstanceDefinition,
     callerId: string,
   ): Promise<string | undefined> {
@@ -191,4 +193,10 @@ export class AccountsAtBackends {
 
 function targetIn({ template, id, endpoint, auth }: InstanceDefinition): AccountTarget | undefined {
   return endpoint === undefined || auth === undefined ? undefined : { template, id, endpoint, auth };
+}
+
+function wantedTarget(definition: InstanceDefinition): AccountTarget {
+  const target = targetIn(definition);
+  if (target === undefined) throw new Error('the instance wants no account');
+  return target;
 }

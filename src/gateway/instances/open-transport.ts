@@ -37,7 +37,6 @@ import type {
 import { programEnvironment } from '../../transports/stdio/child-process.ts';
 import type { LeaseReaper } from '../../transports/stdio/lease-reaper.ts';
 import type { Reaper } from '../../transports/stdio/reaper.ts';
-import type { LazyVault } from '../../vault/lazy-vault.ts';
 import type { AccountsAtBackends } from './accounts-at-backends.ts';
 
 interface OpenTransportOptions
@@ -49,20 +48,18 @@ interface OpenTransportOptions
   readonly leaseReaper?: LeaseReaper | undefined;
   /** Counts incomplete answers of all instances. Default: not counted. */
   readonly heldAnswers?: HeldBytes;
-  /** Accounts at backends that want OAuth. Default: such backends are not opened. */
-  readonly vault?: LazyVault | undefined;
   /** Paths that no command may get. Default: none. */
   readonly protectedPaths?: readonly ProtectedPath[];
   readonly definitions?: Pick<ReadonlyMap<string, TemplateRules>, 'get'>;
-  /** Opens instances that are used with the account of each user. Default: none can be. */
-  readonly backendAccounts?: Pick<AccountsAtBackends, 'openFor' | 'sharedAddressFor'> | undefined;
+  /** Accounts at backends that want OAuth. Default: such backends are not opened. */
+  readonly backendAccounts?: Pick<AccountsAtBackends, 'openFor' | 'sharedAccount'> | undefined;
   /** Gets the server id of an instance that must not be started here. Default: the opening fails, and nothing else happens. */
   readonly onRefused?: (serverId: string) => void;
 }
 
 /** Makes the function that opens an instance, for each definition. `handlers` may be added later: each opening looks them up. */
 export function createOpenTransport(options: OpenTransportOptions): (definition: InstanceDefinition) => Open {
-  const { heldAnswers, protectedPaths = [], leaseReaper, onRefused, vault, backendAccounts } = options;
+  const { heldAnswers, protectedPaths = [], leaseReaper, onRefused, backendAccounts } = options;
   const { clock, handlers, scheduler, waitingBytes, isDenied, lookup, passEnv, user } = options;
   const shared = { clock, handlers, scheduler, waitingBytes, client: GATEWAY_INFO };
   const network = { isDenied, lookup, handshakes: new BackendHandshakes(clock) };
@@ -97,11 +94,13 @@ export function createOpenTransport(options: OpenTransportOptions): (definition:
         const programs = { reaper, passEnv, user, runInContainer };
         const own = { programs, handshakeTimeoutMs, signal, history, answers, era };
         const opening = { ...shared, ...hooks, ...own };
-        if (auth?.who === 'user' && backendAccounts !== undefined)
+        if (auth === undefined) return await openTransport(launched, { ...opening, network });
+        if (backendAccounts === undefined) throw notStarted(NO_VAULT);
+        if (auth.who === 'user')
           return await backendAccounts.openFor(definition, (tokens, ending) =>
             openTransport(launched, { ...opening, network: { ...network, tokens }, signal: ending }),
           );
-        const account = auth && (await accountOf(definition, vault, backendAccounts));
+        const account = await backendAccounts.sharedAccount(definition);
         return await openTransport(launched, { ...opening, network: { ...network, account } });
       } catch (thrown) {
         throw signal.aborted ? thrown : withMissingVariables(thrown, launched, passEnv);
@@ -143,18 +142,6 @@ function transportKinds(scheduler: OpenTransportOptions['scheduler']) {
     return open;
   };
   return { load, loaded: (kind: TransportKind) => loaded.get(kind) };
-}
-
-async function accountOf(
-  definition: InstanceDefinition,
-  vault: LazyVault | undefined,
-  backendAccounts: OpenTransportOptions['backendAccounts'],
-) {
-  const { template, id, endpoint = '', auth } = definition;
-  if (vault === undefined || auth === undefined) throw notStarted(NO_VAULT);
-  const addressFor =
-    backendAccounts && ((callerId: string) => backendAccounts.sharedAddressFor(definition, callerId));
-  return { ...(await vault.open()).account({ template, id, endpoint, auth }), addressFor };
 }
 
 const NO_VAULT = 'accounts at backends are not kept here: they need an encryption key';
