@@ -24,8 +24,6 @@ import { addressesIn } from '../net/network-guard.ts';
 import { SystemLookups } from '../net/system-lookups.ts';
 import type { Store } from '../persistence/store.ts';
 import { databaseStatus } from '../registry/database-status.ts';
-import { LeasedPrograms } from '../registry/leased-programs.ts';
-import { ToolApprovals } from '../registry/pinned/tool-approvals.ts';
 import { Registry } from '../registry/registry.ts';
 import { ActiveDefinitions } from '../templates/active-definitions.ts';
 import { protectedDatabase } from '../templates/command-exposure.ts';
@@ -147,24 +145,14 @@ type Instances = ReturnType<typeof composeInstances>;
 
 /** The instances: their approved tools, their actors, and their stored records. */
 function composeInstances(base: Base) {
-  const { store, options, clock, plainClock, scheduler, emit, bounds, isDenied, definitions } = base;
+  const { store, options, clock, scheduler, emit, bounds, isDenied, definitions } = base;
   const { heldAnswers, policy } = base;
   const { random = Math.random, inspect, storeChanges$, programs = {}, others = {}, node = {} } = options;
   const opening = composeOpening(base, {
     fleet: () => fleet,
-    onRefused: (serverId) => leasedPrograms?.refused(serverId),
+    onRefused: (serverId) => registry.leasedPrograms?.refused(serverId),
   });
   const { handlers, protectedPaths, reaper, leaseReaper, backendAccounts, openTransport } = opening;
-  const approvals = new ToolApprovals({
-    store: store.approvals,
-    scheduler,
-    emit,
-    clock: plainClock,
-    hintsOf: (template) =>
-      fleet.templates.has(template) ? (fleet.templates.group(template).policy.annotate ?? {}) : {},
-    onChanged: (template) => fleet.listChanged$.next({ template, list: 'tools' }),
-    steps: () => registry.steps,
-  });
   const { openElsewhere } = others;
   const fleet: Fleet = new Fleet({
     clock,
@@ -172,22 +160,18 @@ function composeInstances(base: Base) {
     emit,
     scheduler,
     openTransport,
-    trustOf: approvals.trustOf,
+    trustOf: (template) => registry.approvals.trustOf(template),
     inspect: inspect && safeInspector(inspect),
     openElsewhere:
       openElsewhere && ((definition) => openElsewhere(definition, heldAnswers.of(definition.serverId))),
     dedicatedBounds: options.sessions,
     toolLists: new ByteBudget(bounds.declarations),
   });
-  // The programs that any node may run, if there are other nodes.
-  const leasedPrograms =
-    leaseReaper && new LeasedPrograms({ fleet, reaper: leaseReaper, nodeId: base.ownNode });
   const { id: nodeId, worker, isAnyDefault, hasEphemeralNodes } = node;
   const usable = options.backendAccounts?.hasUsers === false ? 'shared' : 'all';
-  const registry = new Registry({
+  const registry: Registry = new Registry({
     fleet,
-    leasedPrograms,
-    approvals,
+    leaseReaper,
     store,
     scheduler,
     clock,
@@ -205,7 +189,7 @@ function composeInstances(base: Base) {
     hasEphemeralNodes,
     accounts: options.backendAccounts === undefined ? 'none' : usable,
   });
-  return { reaper, backendAccounts, openTransport, approvals, fleet, leasedPrograms, registry };
+  return { reaper, backendAccounts, openTransport, fleet, registry };
 }
 
 /** The accounts at backends that want OAuth, if there can be any. */
@@ -226,7 +210,7 @@ function composeBackendAccounts(
 /** The calls to instances, and the clients that make them. */
 function composeClients(base: Base, instances: Instances, readiness: Readiness) {
   const { store, options, events, clock, scheduler, emit, bounds, life, sessions, listReader } = base;
-  const { fleet, registry, approvals, backendAccounts } = instances;
+  const { fleet, registry, backendAccounts } = instances;
   const { others = {} } = options;
   const tracing = new Tracing();
   const budget = new RetryBudget(clock.now);
@@ -240,7 +224,7 @@ function composeClients(base: Base, instances: Instances, readiness: Readiness) 
     budget,
     isAccepting,
     maxCallMs,
-    trustOf: approvals.trustOf,
+    trustOf: registry.approvals.trustOf,
     trace: () => tracing.spans?.embeddedTrace(),
   });
   const keeper = composeKeeper(base);
@@ -260,10 +244,9 @@ function composeClients(base: Base, instances: Instances, readiness: Readiness) 
     isAccepting,
     dispatcher,
     keeper,
-    approvals,
     life,
     sessions,
-    views: registry.views,
+    registry,
     userNotices$: backendAccounts?.notices$,
     isDraining: () => readiness.isDraining,
     isCutOff: others.isCutOff,

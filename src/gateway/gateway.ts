@@ -289,13 +289,13 @@ export class Gateway {
   }
 
   #server(status: InstanceStatus): Server {
-    const { definitions, traffic, leasedPrograms } = this.#deps;
+    const { definitions, traffic, registry } = this.#deps;
     const { template, serverId, nodeId, env, secretEnv = [] } = status.definition;
     const { requires = [] } = definitions.get(template) ?? {};
     const warnings = runsProgram(status.definition)
       ? [...uncheckedRequirements(requires), ...shortSecrets({ env, secretEnv })]
       : [];
-    const runner = leasedPrograms?.nodeOf(serverId) ?? nodeId;
+    const runner = registry.leasedPrograms?.nodeOf(serverId) ?? nodeId;
     return { ...status, warnings, runner, clients: traffic.clientsAt(serverId) };
   }
 
@@ -436,8 +436,8 @@ export class Gateway {
 
   async #shutDown(graceMs: number): Promise<void> {
     this.#readiness.close();
-    const { fleet, registry, leasedPrograms, clientSide, sync, tests, clock, reaper } = this.#deps;
-    const synced = Promise.all([sync.close(), clientSide.endpoint.dismiss(), leasedPrograms?.close()]); // no new call begins
+    const { fleet, registry, clientSide, sync, tests, clock, reaper } = this.#deps;
+    const synced = Promise.all([sync.close(), clientSide.endpoint.dismiss()]); // no new call begins
     this.#events.emit({ type: 'gateway.closing', atMs: clock.wall(), calls: fleet.underWay, graceMs });
     // Running changes may finish, but a database that does not answer must not keep the children alive.
     await settlesWithin(registry.close(), Math.min(graceMs, LIMITS.backgroundMs), clock);

@@ -2,7 +2,7 @@
 // the metrics need.
 
 import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
-import type { DefinitionRegistry } from '../registry/kinds/definition-registry.ts';
+import type { Registry } from '../registry/registry.ts';
 import type { GatewayDeps } from './compose.ts';
 import type { EventBus } from './event-bus.ts';
 import type { PromisedAnswers } from './promised-answers.ts';
@@ -18,15 +18,15 @@ export interface GatewayInternals {
   /** The instances of this node, for calls that other nodes run. */
   readonly host: GatewayDeps['host'];
   /** The programs of this node that other nodes may run; undefined unless nodes decide together where they run. */
-  readonly leasedPrograms: GatewayDeps['leasedPrograms'];
+  readonly leasedPrograms: Registry['leasedPrograms'];
   /** Accounts at backends that want OAuth; undefined where there are none. */
   readonly backendAccounts: GatewayDeps['backendAccounts'];
   /** Drains the gateway, and announces its stop. */
   readonly readiness: Readiness;
   /** The stored definitions of templates. */
-  readonly definitions: DefinitionRegistry;
+  readonly definitions: Registry['definitions'];
   /** The approved tools of pinned templates. */
-  readonly approvals: GatewayDeps['approvals'];
+  readonly approvals: Registry['approvals'];
   /** Makes requests to instances, for routes that gather lists. */
   readonly promisedAnswers: PromisedAnswers;
   /** Counts by template and by instance, for the metrics of Prometheus and the samples of the load. */
@@ -54,6 +54,8 @@ export function internalsOf(
   return {
     ...deps,
     definitions: registry.definitions,
+    approvals: registry.approvals,
+    leasedPrograms: registry.leasedPrograms,
     readiness,
     promisedAnswers,
     get keptSessions() {
@@ -68,7 +70,7 @@ export function internalsOf(
 }
 
 async function load(
-  { tracing, registry, keeper, fleet, leasedPrograms, clock }: GatewayDeps,
+  { tracing, registry, keeper, fleet, clock }: GatewayDeps,
   events: EventBus,
   readiness: Readiness,
   more?: () => Promise<void>,
@@ -78,6 +80,6 @@ async function load(
   await more?.();
   if (readiness.phase !== 'starting') return; // `close` was called meanwhile
   keeper?.begin();
-  readiness.run([...fleet.ownRefs(), ...(leasedPrograms?.opening() ?? [])]);
+  readiness.run([...fleet.ownRefs(), ...(registry.leasedPrograms?.opening() ?? [])]);
   events.emit({ type: 'gateway.started', atMs: clock.wall() });
 }

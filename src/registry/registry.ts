@@ -4,8 +4,10 @@ import type { Observable } from 'rxjs';
 import { asGatewayError, hasCode } from '../domain/errors/errors.ts';
 import { shuttingDown } from '../domain/errors/gateway-errors.ts';
 import type { GatewayEvent } from '../domain/events/events.ts';
+import { nodeOf } from '../domain/nodes/nodes.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
+import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 import { ActiveRegistry } from './active-registry.ts';
 import { ChangeQueue, type RegistrySteps } from './change-queue.ts';
 import { Follower } from './follower.ts';
@@ -13,11 +15,16 @@ import { DefinitionRegistry } from './kinds/definition-registry.ts';
 import { InstanceRegistry, type InstanceRegistryDeps, START_TASKS } from './kinds/instance-registry.ts';
 import { TemplateRegistry } from './kinds/template-registry.ts';
 import { ViewRegistry } from './kinds/view-registry.ts';
+import { LeasedPrograms } from './leased-programs.ts';
+import { ToolApprovals } from './pinned/tool-approvals.ts';
 
-interface RegistryDeps extends Omit<InstanceRegistryDeps, 'active' | 'templates' | 'views'> {
+interface RegistryDeps
+  extends Omit<InstanceRegistryDeps, 'active' | 'approvals' | 'leasedPrograms' | 'templates' | 'views'> {
   readonly store: Store;
   /** Changes of a store that other nodes write, too. Default: none. */
   readonly storeChanges$?: Observable<RevisionChange> | undefined;
+  /** Starts and ends the programs that any node may run, where there are other nodes. Default: there are none. */
+  readonly leaseReaper?: LeaseReaper | undefined;
 }
 
 /**
@@ -34,8 +41,10 @@ export class Registry {
   readonly views: ViewRegistry;
   readonly templates: TemplateRegistry;
   readonly instances: InstanceRegistry;
-  /** For the parts of the registry, and the approved tools. */
-  readonly steps: RegistrySteps;
+  /** The approved tools of pinned templates and views. */
+  readonly approvals: ToolApprovals;
+  /** The programs that any node may run; undefined without other nodes. */
+  readonly leasedPrograms: LeasedPrograms | undefined;
   /** Runs the tasks of large changes. */
   readonly scheduler: RegistryDeps['scheduler'];
   readonly #queue: ChangeQueue;
@@ -51,20 +60,33 @@ export class Registry {
     this.scheduler = deps.scheduler;
     this.#store = deps.store;
     this.#queue = new ChangeQueue(deps.scheduler, deps.clock.now);
-    const parts = { ...deps, emit: (event: GatewayEvent) => this.#emit(event) };
-    this.#active = new ActiveRegistry(parts);
-    this.steps = {
+    const steps: RegistrySteps = {
       change: (work) => this.#change(work),
       reload: () => this.#reload(),
       forceReload: () => this.#forceReload(),
       advance: (revision, count) => this.#advance(revision, count),
       isClosed: () => this.#isClosed,
     };
-    const { steps } = this;
+    const { fleet, leaseReaper, nodeId, worker } = deps;
+    this.approvals = new ToolApprovals({
+      ...deps,
+      store: deps.store.approvals,
+      hintsOf: (template) =>
+        fleet.templates.has(template) ? (fleet.templates.group(template).policy.annotate ?? {}) : {},
+      onChanged: (template) => fleet.listChanged$.next({ template, list: 'tools' }),
+      steps,
+    });
+    this.leasedPrograms =
+      leaseReaper &&
+      new LeasedPrograms({ fleet, reaper: leaseReaper, nodeId: nodeId && nodeOf(nodeId, worker) });
+    const { approvals, leasedPrograms } = this;
+    const own = { ...deps, approvals, leasedPrograms };
+    const silent = { ...own, emit: (event: GatewayEvent) => this.#emit(event) };
+    this.#active = new ActiveRegistry(silent);
     const isView = (name: string) => this.views.find(name) !== undefined;
-    this.definitions = new DefinitionRegistry({ ...deps, active: this.#active, isView }, steps);
-    this.views = new ViewRegistry(parts, steps);
-    const kinds = { ...deps, active: this.#active, views: this.views };
+    this.definitions = new DefinitionRegistry({ ...own, active: this.#active, isView }, steps);
+    this.views = new ViewRegistry(silent, steps);
+    const kinds = { ...own, active: this.#active, views: this.views };
     this.templates = new TemplateRegistry(kinds, steps);
     this.instances = new InstanceRegistry({ ...kinds, templates: this.templates }, steps);
     this.#follower = new Follower(() => this.reload(), deps.emit, deps.clock);
@@ -94,9 +116,10 @@ export class Registry {
     await this.#change(() => this.#reload());
   }
 
-  /** Refuses changes from now on; resolves when earlier ones have ended. */
+  /** Refuses changes, and starts no more programs, from now on; resolves when earlier changes have ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.leasedPrograms?.close();
     this.#follower.close();
     await this.#queue.idle();
   }
@@ -127,7 +150,7 @@ export class Registry {
       if (this.#isClosed) throw shuttingDown(); // what was not applied yet would only be ended again
     };
     const definitions = await this.definitions.read();
-    await this.#deps.approvals?.read(
+    await this.approvals.read(
       templates,
       views.map(({ definition }) => definition),
     );

@@ -33,8 +33,7 @@ import { Endpoint } from '../../protocol/endpoint.ts';
 import type { Backends } from '../../protocol/endpoint-backends.ts';
 import type { EndpointOptions, McpEndpoint } from '../../protocol/endpoint-types.ts';
 import { CACHE_BYTES } from '../../protocol/template-lists.ts';
-import type { ViewRegistry } from '../../registry/kinds/view-registry.ts';
-import type { ToolApprovals } from '../../registry/pinned/tool-approvals.ts';
+import type { Registry } from '../../registry/registry.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
 import type { UserNotice } from '../instances/accounts-at-backends.ts';
 import { type BackendDeps, hasUserAccounts, TemplateBackends } from './template-backends.ts';
@@ -53,7 +52,8 @@ interface ClientSideDeps
     > {
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
-  readonly views: ViewRegistry;
+  /** The views, and the approved tools of pinned templates and views. */
+  readonly registry: Pick<Registry, 'views' | 'approvals'>;
   readonly budget: RetryBudget;
   readonly emit: (event: GatewayEvent) => void;
   /** Hot: a template of which an instance became healthy. Default: none does. */
@@ -69,8 +69,6 @@ interface ClientSideDeps
   readonly declarations: ByteBudget;
   /** Stores the sessions of clients, so that another life can recover them. Default: they end with the gateway. */
   readonly keeper?: SessionKeeper | undefined;
-  /** The approved tools of pinned templates and views. */
-  readonly approvals: ToolApprovals;
   /** Keeps the lists of templates over restarts. Default: they are read again. */
   readonly lists?: ListStore | undefined;
   /** Records the first use of the id of a confirmation on all nodes. */
@@ -101,7 +99,7 @@ export class ClientSide {
     const { clock, scheduler } = deps;
     this.#deps = deps;
     this.#onFault = droppingErrors(deps.onFault);
-    this.withheld = new WithheldItems(clock, deps.emit, deps.approvals.withheldOf);
+    this.withheld = new WithheldItems(clock, deps.emit, deps.registry.approvals.withheldOf);
     const { max: maxSessions, idleMs, share } = deps.sessions;
     this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
     const newId = () => this.sessions.newId();
@@ -172,7 +170,8 @@ export class ClientSide {
   }
 
   #makeViews(aggregate: ViewsDeps['aggregate']): Views {
-    const { fleet, dispatcher, approvals, views: registry } = this.#deps;
+    const { fleet, dispatcher } = this.#deps;
+    const { approvals, views: registry } = this.#deps.registry;
     const { callLimiter = new CallCounts(this.#deps.clock) } = this.#deps;
     const withheldOf = (template: string) => this.withheld.of(template);
     return new Views({ fleet, aggregate, dispatcher, callLimiter, approvals, registry, withheldOf });
