@@ -189,6 +189,6 @@ function make(): ActiveRegistry {
     handlers,
     definitions: new ActiveDefinitions(),
     emit,
-    nodeId: 'here',
+    node: { id: 'here' },
   });
 }

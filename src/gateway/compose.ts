@@ -147,7 +147,7 @@ type Instances = ReturnType<typeof composeInstances>;
 function composeInstances(base: Base) {
   const { store, options, clock, scheduler, emit, bounds, isDenied, definitions } = base;
   const { heldAnswers, policy } = base;
-  const { random = Math.random, inspect, storeChanges$, programs = {}, others = {}, node = {} } = options;
+  const { random = Math.random, inspect, storeChanges$, programs = {}, others = {}, node } = options;
   const opening = composeOpening(base, {
     fleet: () => fleet,
     onRefused: (serverId) => registry.leasedPrograms?.refused(serverId),
@@ -167,7 +167,6 @@ function composeInstances(base: Base) {
     dedicatedBounds: options.sessions,
     toolLists: new ByteBudget(bounds.declarations),
   });
-  const { id: nodeId, worker, isAnyDefault, hasEphemeralNodes } = node;
   const usable = options.backendAccounts?.hasUsers === false ? 'shared' : 'all';
   const registry: Registry = new Registry({
     fleet,
@@ -183,10 +182,7 @@ function composeInstances(base: Base) {
     protectedPaths,
     user: programs.user,
     storeChanges$,
-    nodeId,
-    worker,
-    isAnyDefault,
-    hasEphemeralNodes,
+    node,
     accounts: options.backendAccounts === undefined ? 'none' : usable,
   });
   return { reaper, backendAccounts, openTransport, fleet, registry };

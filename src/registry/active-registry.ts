@@ -20,6 +20,7 @@ import { definedFields } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { keptBytes } from '../domain/memory/held-bytes.ts';
 import { runsAnywhere } from '../domain/nodes/nodes.ts';
+import type { RegistrationContext } from '../domain/registration/registration.ts';
 import { counted } from '../domain/text.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { ActiveDefinitions } from '../templates/active-definitions.ts';
@@ -44,10 +45,16 @@ export interface ActiveRegistryDeps {
   readonly clock: Clock;
   /** The approved tools of pinned templates. Default: none is pinned. */
   readonly approvals?: ToolApprovals | undefined;
-  /** This node: programs of other nodes are listed and never started. Default: every program runs here. */
-  readonly nodeId?: string | undefined;
   /** Runs the programs that any node may run, where there are other nodes. Default: they run here. */
   readonly leasedPrograms?: LeasedPrograms | undefined;
+  /** This node among those that share the store. Default: this registry alone uses it. */
+  readonly node?: RegistryNode | undefined;
+}
+
+/** A node, as its registry sees it. */
+interface RegistryNode extends Pick<RegistrationContext, 'isAnyDefault' | 'hasEphemeralNodes'> {
+  /** Programs of other nodes are listed and never started. Default: every program runs here. */
+  readonly id?: string | undefined;
   /**
    * The number of this worker of the node: the first one runs its programs, the others use them there. Default:
    * there are no workers.
@@ -141,13 +148,13 @@ export class ActiveRegistry {
 
   /** False for a program, or a container, of another node. True for a program that any node may run. */
   belongsHere(definition: InstanceDefinition): boolean {
-    const { nodeId } = this.#deps;
-    if (nodeId === undefined || definition.nodeId === undefined || runsAnywhere(definition)) return true;
-    return definition.nodeId === nodeId;
+    const { id } = this.#deps.node ?? {};
+    if (id === undefined || definition.nodeId === undefined || runsAnywhere(definition)) return true;
+    return definition.nodeId === id;
   }
 
   #runsHere(definition: InstanceDefinition): boolean {
-    const { worker = 1 } = this.#deps;
+    const { worker = 1 } = this.#deps.node ?? {};
     return this.belongsHere(definition) && (worker === 1 || !runsProgram(definition));
   }
 

@@ -67,7 +67,7 @@ export class Registry {
       advance: (revision, count) => this.#advance(revision, count),
       isClosed: () => this.#isClosed,
     };
-    const { fleet, leaseReaper, nodeId, worker } = deps;
+    const { fleet, leaseReaper, node: { id, worker } = {} } = deps;
     this.approvals = new ToolApprovals({
       ...deps,
       store: deps.store.approvals,
@@ -77,8 +77,7 @@ export class Registry {
       steps,
     });
     this.leasedPrograms =
-      leaseReaper &&
-      new LeasedPrograms({ fleet, reaper: leaseReaper, nodeId: nodeId && nodeOf(nodeId, worker) });
+      leaseReaper && new LeasedPrograms({ fleet, reaper: leaseReaper, nodeId: id && nodeOf(id, worker) });
     const { approvals, leasedPrograms } = this;
     const own = { ...deps, approvals, leasedPrograms };
     const silent = { ...own, emit: (event: GatewayEvent) => this.#emit(event) };

@@ -37,7 +37,7 @@ export class Node {
       handlers,
       definitions: new ActiveDefinitions(),
       emit,
-      nodeId: id,
+      node: { id },
       storeChanges$,
     });
   }

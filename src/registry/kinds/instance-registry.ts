@@ -46,10 +46,7 @@ export interface InstanceRegistryDeps extends ActiveRegistryDeps, Protection {
   readonly views: Pick<ViewRegistry, 'refuseTemplate'>;
   /** Spreads the starts and ends of thousands of instances over several turns of the event loop. */
   readonly scheduler: TaskScheduler;
-  /** True when new programs without a working directory may run on any node. Default: false. */
-  readonly isAnyDefault?: boolean | undefined;
   readonly accounts?: RegistrationContext['accounts'];
-  readonly hasEphemeralNodes?: boolean | undefined;
 }
 
 /** The part of the registry that registers, changes and removes instances. */
@@ -226,7 +223,7 @@ export class InstanceRegistry {
     options: RegisterOptions,
     taken?: ReadonlySet<string>,
   ): InstanceDefinition {
-    const { nodeId, isAnyDefault, hasEphemeralNodes, accounts, fleet } = this.#deps;
+    const { node: { id: nodeId, isAnyDefault, hasEphemeralNodes } = {}, accounts, fleet } = this.#deps;
     // Operators set weight and metadata of a found instance, which has none; perhaps while the sync runs.
     const before = options.source === 'sync' ? this.#deps.active.find(template, input.id ?? '') : undefined;
     const { weight, metadata } = before ?? {};
