@@ -8,6 +8,9 @@ import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { OutsideHandshakes } from '../tls/outside-handshakes.ts';
 
+/** The most interim answers (1xx) before the answer: few servers send more than one. */
+const MAX_INTERIM = 16;
+
 /** An `import` would load Node's `fetch`, too (14 MB). */
 const http = process.getBuiltinModule('node:http');
 const https = process.getBuiltinModule('node:https');
@@ -62,6 +65,12 @@ export function askOutside(
     asked.destroy();
   });
   let isAnswered = false;
+  let interim = 0;
+  asked.on('information', () => {
+    interim += 1;
+    if (interim > MAX_INTERIM)
+      asked.destroy(new OutsideFailure(`gave more than ${MAX_INTERIM} interim answers`));
+  });
   asked.on('response', (response) => {
     isAnswered = true;
     const { statusCode = 0, headers } = response;
