@@ -154,6 +154,19 @@ test('an import refuses unusable definitions, each by itself, with the checks of
   assert.not.match(problems.join(), 'planted');
 });
 
+test('an import refuses a template with the name of a view, and its instances', async () => {
+  const store = new MemoryStore();
+  await take(store, { views: { taken: VIEW } });
+  const instances = [{ id: 'one', endpoint: 'http://a/mcp' }];
+  const servers = { taken: { url: 'http://b' } };
+  for (const written of [{ templates: { taken: { instances } } }, { servers }]) {
+    const { added, problems } = await take(store, written);
+    assert.equal(added, []);
+    assert.match(problems.join(), /taken: .*view/);
+    assert.equal([await store.templates.list(), await store.instances.list()], [[], []]);
+  }
+});
+
 test('an import keeps programs of any node, and makes new ones such where that is the default', async () => {
   const program = { command: 'npx' };
   const servers = {

@@ -141,15 +141,19 @@ interface ImportContext {
  * `views.<id>`.
  */
 export async function importDocument(store: Store, contents: RegistryContents, context: ImportContext) {
-  for (const settings of contents.templates) await store.templates.save(settings);
+  const views = new Map((await store.views.list()).map((view) => [view.definition.id, view]));
+  const [added, replaced]: [string[], string[]] = [[], []];
+  const problems = [...contents.problems];
+  const result = { added, replaced, problems };
+  for (const settings of contents.templates)
+    if (views.has(settings.name))
+      problems.push(`templates.${settings.name}: ${duplicateView(settings.name, 'view').message}`);
+    else await store.templates.save(settings);
   const templates = new Map((await store.templates.list()).map(({ name, auth }) => [name, auth]));
   const known = new Map((await store.instances.list()).map((each) => [`${each.template}/${each.id}`, each]));
   const { file } = store;
   const protectedPaths = [...(file === undefined ? [] : protectedDatabase(file)), ...context.protectedPaths];
-  const [added, replaced]: [string[], string[]] = [[], []];
-  const problems = [...contents.problems];
-  const result = { added, replaced, problems };
-  await importDefinitions(store, contents.definitions, { ...context, protectedPaths, result });
+  await importDefinitions(store, contents.definitions, { ...context, protectedPaths, views, result });
   const serverIds = new Set(Array.from(known.values(), ({ serverId }) => serverId));
   const isServerIdTaken = (serverId: string) => serverIds.has(serverId);
   for (const { template, input, serverId = '' } of contents.entries) {
@@ -157,6 +161,7 @@ export async function importDocument(store: Store, contents: RegistryContents, c
     const isOwn = [`${template}.${input.id}`, `${template}~${input.id}`].includes(serverId);
     const keepsServerId = isOwn && !known.has(name) && !isServerIdTaken(serverId);
     try {
+      if (views.has(template)) throw duplicateView(template, 'view');
       const defined = defineInstance(template, withTemplateAuth(input, templates.get(template)), {
         ...context,
         find: (id) => known.get(`${template}/${id}`),
@@ -181,7 +186,7 @@ export async function importDocument(store: Store, contents: RegistryContents, c
   }
   const defined = (await store.definitions.list()).map(({ id }) => id);
   const names = new Set([...templates.keys(), ...defined]);
-  await importViews(store, contents.views, names, { now: context.now, result });
+  await importViews(store, contents.views, names, views, { now: context.now, result });
   return result;
 }
 
@@ -198,12 +203,15 @@ async function importDefinitions(
   {
     folder,
     protectedPaths,
+    views,
     result,
-  }: Pick<ImportContext, 'folder' | 'protectedPaths'> & { readonly result: ImportResult },
+  }: Pick<ImportContext, 'folder' | 'protectedPaths'> & {
+    readonly views: { has(name: string): boolean };
+    readonly result: ImportResult;
+  },
 ): Promise<void> {
   if (wanted.length === 0) return;
   const known = new Set((await store.definitions.list()).map(({ id }) => id));
-  const views = new Set((await store.views.list()).map(({ definition: { id } }) => id));
   for (const { id, value } of wanted)
     try {
       if (views.has(id)) throw duplicateView(id, 'view');
@@ -231,9 +239,9 @@ async function importViews(
   store: Store,
   wanted: readonly ViewDefinition[],
   templates: { has(name: string): boolean },
+  known: ReadonlyMap<string, StoredView>,
   { now, result }: { readonly now: string; readonly result: ImportResult },
 ): Promise<void> {
-  const known = new Map((await store.views.list()).map((view) => [view.definition.id, view]));
   for (const definition of wanted) {
     const { id } = definition;
     const before = known.get(id) ?? null;
