@@ -95,10 +95,10 @@ test('resolve references, single alternatives and null', () => {
   assert.equal(resolved({ allOf: [{ type: 'boolean' }] }, {}), { type: 'boolean' });
 });
 
-test('stop at a reference to itself and at an external reference', () => {
+test('stop at a reference to itself, an external one and one that is no URI', () => {
   const root = { $defs: { node: { $ref: '#/$defs/node' } } };
   assert.equal(kindOf(resolved({ $ref: '#/$defs/node' }, root)), 'json');
-  assert.equal(resolved({ $ref: 'https://example.org/schema' }, {}), {});
+  for (const $ref of ['https://example.org/schema', '#/%']) assert.equal(resolved({ $ref }, {}), {});
 });
 
 test('edit a recursive schema with too many fields as JSON', () => {

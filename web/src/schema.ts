@@ -138,8 +138,8 @@ function choicesOf(schema: Schema): readonly Choice[] | undefined {
   return forms.map((form) => ({ value: form.const, label: titleOf(form, labelOf(form.const)) }));
 }
 
-/** A value of a server, which may be anything, as a text. */
-function labelOf(value: unknown): string {
+/** A value of a server, which may be anything, as a text: for some objects `String` throws. */
+export function labelOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
@@ -154,9 +154,18 @@ function targetOf(reference: string, root: Schema): Schema {
   if (!reference.startsWith('#')) return {};
   let target: unknown = root;
   for (const part of reference.slice(1).split('/').filter(Boolean)) {
-    target = Object(target)[decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')];
+    target = Object(target)[decoded(part).replaceAll('~1', '/').replaceAll('~0', '~')];
   }
   return objectOf(target) ?? {};
+}
+
+/** The text without the escapes of a URI; the text itself if a server wrote them wrong. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 function alternatives(value: unknown): readonly Schema[] {

@@ -22,11 +22,20 @@ const NESTED = Array.from({ length: 2_000 }).reduce<object>(
 );
 /** `String` throws for it. */
 const NO_TEXT = { toString: 1, valueOf: 1 };
+const WITHOUT_TEXT = { default: NO_TEXT, examples: [NO_TEXT], title: NO_TEXT, pattern: '(', maxLength: -1 };
 /** The fields of a tool besides its name. */
 const ODD = {
   title: NO_TEXT,
   description: NO_TEXT,
-  inputSchema: { type: 'object' },
+  inputSchema: {
+    type: 'object',
+    properties: {
+      text: { type: 'string', ...WITHOUT_TEXT },
+      number: { type: 'number', ...WITHOUT_TEXT },
+      list: { type: 'array', items: { type: 'string' }, ...WITHOUT_TEXT },
+      reference: { $ref: '#/%' },
+    },
+  },
   annotations: { title: NO_TEXT },
 };
 const HTML = '<img src=x onerror="window.hasRun = true">';

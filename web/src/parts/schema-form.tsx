@@ -10,6 +10,7 @@ import {
   emptyValue,
   initialValue,
   isRequired,
+  labelOf,
   numberOf,
   resolved,
   type Schema,
@@ -146,7 +147,7 @@ function Input(props: InputProps) {
         min={numberOf(schema, 'minimum')}
         max={numberOf(schema, 'maximum')}
         placeholder={example}
-        value={value === undefined ? '' : String(value)}
+        value={value === undefined ? '' : labelOf(value)}
         onInput={({ currentTarget: { value: text } }) => onChange(text === '' ? undefined : Number(text))}
       />
     );
@@ -156,7 +157,7 @@ function Input(props: InputProps) {
     minLength: numberOf(schema, 'minLength'),
     maxLength: numberOf(schema, 'maxLength'),
     placeholder: example,
-    value: value === undefined ? '' : String(value),
+    value: value === undefined ? '' : labelOf(value),
     onInput: ({ currentTarget }: { readonly currentTarget: HTMLInputElement | HTMLTextAreaElement }) =>
       onChange(currentTarget.value === '' && !isNeeded ? undefined : currentTarget.value),
   };
@@ -176,7 +177,7 @@ function inputType(format: string) {
 
 function exampleOf({ examples }: Schema): string | undefined {
   const first = Array.isArray(examples) ? examples[0] : undefined;
-  return first === undefined ? undefined : String(first);
+  return first === undefined ? undefined : labelOf(first);
 }
 
 interface JsonInputProps {
