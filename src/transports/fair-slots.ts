@@ -1,9 +1,8 @@
-// A fair semaphore for openings (of conversations with one instance, or of programs), and for similar work:
-// it bounds how many run at a time, in all and per share, which is that of an owner or of a template. A free slot goes to the
-// share of which the fewest run, so that openings that hang hardly delay others.
+// A fair semaphore, such as for openings of conversations with one instance: it bounds how many run at a time, in all and per
+// share, which is that of an owner, a template, a server or a network. A free slot goes to the share of which the fewest run, so
+// that work that hangs hardly delays others.
 
 import { ANONYMOUS, countedIdOf } from '../domain/accounts/account.ts';
-import { backendUnavailable, openingCancelled } from '../domain/errors/backend-errors.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 
@@ -11,12 +10,14 @@ export interface FairSlotsOptions {
   readonly atOnce: number;
   /** The most of one share that run at a time; that of ANONYMOUS, of all callers without authentication, may use all slots. */
   readonly atOncePerShare: number;
-  /** The longest wait for a slot, in ms. Default: until an opening before it ends, or gives up its slot after `maxHoldMs`. */
+  /** The longest wait for a slot, in ms. Default: until work before it ends, or gives up its slot after `maxHoldMs`. */
   readonly maxWaitMs?: number;
   /**
-   * The longest time for which an opening keeps its slot, in ms: one that hangs continues without it. Default: until it settles.
+   * The longest time for which work keeps its slot, in ms: what hangs continues without it. Default: until it settles.
    */
   readonly maxHoldMs?: number;
+  /** The error of work that waited for too long, or was aborted; `cause`: its failure after that. Default: an Error. */
+  readonly refusal?: (why: 'late' | 'aborted', cause?: unknown) => Error;
   /** The clock, whose alarms ring over several turns: see spreadClock. */
   readonly clock: Clock;
   /** Runs starts that come due together. */
@@ -28,12 +29,14 @@ interface SlotRequest<T> {
   readonly shareId?: string | undefined;
   /** Ends the wait. Default: only `maxWaitMs` does. */
   readonly signal?: AbortSignal;
+  /** Default: that of the options. */
+  readonly maxWaitMs?: number;
   readonly start: () => Promise<T>;
 }
 
 interface Share {
   running: number;
-  /** Each is called when the opening may start, or with the error that ends the wait. */
+  /** Each is called when the work may start, or with the error that ends the wait. */
   readonly waiting: Set<(refusal?: unknown) => void>;
 }
 
@@ -55,22 +58,23 @@ export class FairSlots {
   }
 
   /**
-   * Runs `start` as soon as there is a slot, and settles as it does. Rejects with BACKEND_UNAVAILABLE,
-   * `delivered: 'no'`, when the wait gets too long, and whenever it fails after `signal` was aborted.
+   * Runs `start` as soon as there is a slot, and settles as it does. Rejects with the refusal when the wait gets too long, and
+   * whenever it fails after `signal` was aborted.
    */
-  async take<T>({ shareId: asked = ANONYMOUS.id, signal, start }: SlotRequest<T>): Promise<T> {
+  async take<T>(request: SlotRequest<T>): Promise<T> {
+    const { shareId: asked = ANONYMOUS.id, signal, start } = request;
     const shareId = countedIdOf(asked);
-    if (signal?.aborted) throw openingCancelled();
+    if (signal?.aborted) throw this.#refusal('aborted');
     const share = this.#shares.get(shareId) ?? { running: 0, waiting: new Set() };
     if (this.running < this.#options.atOnce && this.#mayStart(shareId, share)) {
       this.running += 1;
       this.#enter(shareId, share);
-    } else await this.#wait(shareId, share, signal);
+    } else await this.#wait(shareId, share, request);
     const leave = this.#leaving(shareId, share);
     try {
       return await start();
     } catch (thrown) {
-      throw signal?.aborted ? openingCancelled(thrown) : thrown;
+      throw signal?.aborted ? this.#refusal('aborted', thrown) : thrown;
     } finally {
       leave();
     }
@@ -103,7 +107,7 @@ export class FairSlots {
     this.#shares.set(shareId, share);
   }
 
-  /** Gives a free slot to the next opening. It runs as a task: thousands may end, or fail at once, in one turn. */
+  /** Gives a free slot to the next work. It runs as a task: thousands may end, or fail at once, in one turn. */
   readonly #passOn = (): void => {
     const next = this.#nextShare();
     if (next === undefined) {
@@ -127,8 +131,13 @@ export class FairSlots {
     return next;
   }
 
-  async #wait(shareId: string, share: Share, signal: AbortSignal | undefined): Promise<void> {
-    const { maxWaitMs, clock } = this.#options;
+  async #wait(
+    shareId: string,
+    share: Share,
+    request: Pick<SlotRequest<unknown>, 'signal' | 'maxWaitMs'>,
+  ): Promise<void> {
+    const { clock } = this.#options;
+    const { signal, maxWaitMs = this.#options.maxWaitMs } = request;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const go = (refusal?: unknown): void => {
       cancelTimeout?.();
@@ -139,15 +148,18 @@ export class FairSlots {
       if (refusal === undefined) resolve();
       else reject(refusal);
     };
-    const stop = (): void => go(openingCancelled());
-    const giveUp = (): void =>
-      go(backendUnavailable('too many conversations with it were being opened', { delivered: 'no' }));
+    const stop = (): void => go(this.#refusal('aborted'));
+    const giveUp = (): void => go(this.#refusal('late'));
     const cancelTimeout = maxWaitMs === undefined ? undefined : clock.alarm(maxWaitMs, giveUp);
     signal?.addEventListener('abort', stop);
     share.waiting.add(go);
     this.waiting += 1;
     this.#shares.set(shareId, share);
     return promise;
+  }
+
+  #refusal(why: 'late' | 'aborted', cause?: unknown): Error {
+    return this.#options.refusal?.(why, cause) ?? new Error(`the work was ${why}`, { cause });
   }
 
   #forgetIdle(shareId: string, { running, waiting }: Share): void {

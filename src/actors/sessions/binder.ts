@@ -1,7 +1,7 @@
 // Opens a binding for a session at one instance: the shared binding, or one with a conversation that is opened for the
 // session. binding-search.ts has the order in which instances are tried.
 
-import { notConnected } from '../../domain/errors/backend-errors.ts';
+import { notConnected, openingRefused } from '../../domain/errors/backend-errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { extensionsOf } from '../../domain/mcp/client.ts';
@@ -64,7 +64,7 @@ export class Binder {
     this.deps = deps;
     const { scheduler, clock } = deps;
     const bounds = { atOnce: MAX_RECOVERED, atOncePerShare: MAX_RECOVERED, maxHoldMs: RECOVERED_MS };
-    this.#recovered = new FairSlots({ ...bounds, scheduler, clock });
+    this.#recovered = new FairSlots({ ...bounds, refusal: openingRefused, scheduler, clock });
   }
 
   /** The instance for a new session, as the strategy chooses; undefined when there is none. */
@@ -150,8 +150,9 @@ export class Binder {
   ): Promise<ConversationUse | undefined> {
     const { scheduler, clock } = this.deps;
     // `signal` ends the wait earlier.
-    const options = { atOnce: 1, atOncePerShare: 1, maxWaitMs: LIMITS.callHardBoundMs };
-    const probes = this.#eraProbes.get(handshake) ?? new FairSlots({ ...options, scheduler, clock });
+    const bounds = { atOnce: 1, atOncePerShare: 1, maxWaitMs: LIMITS.callHardBoundMs };
+    const options = { ...bounds, refusal: openingRefused, scheduler, clock };
+    const probes = this.#eraProbes.get(handshake) ?? new FairSlots(options);
     this.#eraProbes.set(handshake, probes);
     const useIfLegacy = async (): Promise<ConversationUse | undefined> => {
       const use = await useAt(ref, needs, signal);

@@ -121,6 +121,13 @@ export function openingCancelled(cause?: unknown): GatewayError {
   return backendUnavailable('its start was cancelled', { delivered: 'no', cause });
 }
 
+/** An opening waited too long for a slot (FairSlots), or was aborted. */
+export function openingRefused(why: 'late' | 'aborted', cause?: unknown): GatewayError {
+  return why === 'aborted'
+    ? openingCancelled(cause)
+    : backendUnavailable('too many conversations with it were being opened', { delivered: 'no' });
+}
+
 export function notConnected(): GatewayError {
   return backendUnavailable('it is not connected', { delivered: 'no' });
 }

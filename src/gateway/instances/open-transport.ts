@@ -4,7 +4,7 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { DEFAULT_POLICY } from '../../balancing/policy.ts';
-import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
+import { backendUnavailable, openingRefused } from '../../domain/errors/backend-errors.ts';
 import { GatewayError } from '../../domain/errors/errors.ts';
 import { childEnvironment, missingVariables } from '../../domain/instances/command.ts';
 import type { RunInContainer } from '../../domain/instances/found-instances.ts';
@@ -69,6 +69,7 @@ export function createOpenTransport(options: OpenTransportOptions): (definition:
     atOnce: PROGRAMS_AT_ONCE,
     atOncePerShare: PROGRAMS_AT_ONCE,
     maxHoldMs: PROGRAM_STARTS.holdMs,
+    refusal: openingRefused,
     scheduler,
     clock: spreadClock(scheduler, clock),
   });

@@ -1,7 +1,7 @@
 // The dedicated conversations with one HTTP backend: how many are being opened at a time, and how
 // many sessions are being deleted. The transport opens one conversation, and its caller bounds their number.
 
-import { openingCancelled } from '../../domain/errors/backend-errors.ts';
+import { openingCancelled, openingRefused } from '../../domain/errors/backend-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type Clock, spreadClock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
@@ -53,14 +53,15 @@ export class HttpOpenings<U extends EndableConversation> {
       atOnce: MAX_OPENINGS_PER_INSTANCE,
       atOncePerShare: OPENINGS_PER_OWNER,
       maxWaitMs,
+      refusal: openingRefused,
       scheduler,
       clock: spreadClock(scheduler, clock),
     });
   }
 
   /**
-   * Runs `start`, which rejects when its signal aborts, and resolves with its conversation, if any. Rejects like
-   * FairSlots.take.
+   * Runs `start`, which rejects when its signal aborts, and resolves with its conversation, if any. Rejects with
+   * `openingRefused`, too.
    */
   async open(
     ownerId: string | undefined,

@@ -1,7 +1,7 @@
 // The programs that one instance dedicates to single clients, or to clients with equal extensions: a bounded number starts at a
 // time, and a few are started in advance. The caller bounds their number; stdio-handshake.ts shakes hands with them.
 
-import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
+import { backendUnavailable, openingRefused } from '../../domain/errors/backend-errors.ts';
 import { spreadClock } from '../../domain/time/clock.ts';
 import type { Channel } from '../channel.ts';
 import { FairSlots } from '../fair-slots.ts';
@@ -45,6 +45,7 @@ export class DedicatedPrograms {
       atOnce: STARTS_AT_ONCE,
       atOncePerShare: STARTS_PER_OWNER,
       maxWaitMs: handshakeTimeoutMs,
+      refusal: openingRefused,
       scheduler,
       clock: spreadClock(scheduler, clock),
     });
@@ -57,7 +58,7 @@ export class DedicatedPrograms {
 
   /**
    * Opens a program in the legacy era, or, if `mayBeModern`, in the modern one when it speaks no other. The caller
-   * ends it. Rejects like the handshake and FairSlots.take, and with BACKEND_UNAVAILABLE after `close`.
+   * ends it. Rejects like the handshake, with `openingRefused`, and with BACKEND_UNAVAILABLE after `close`.
    */
   async open({ ownerId, isShared = false, ...opening }: DedicatedOpening): Promise<Channel> {
     const start = async (): Promise<Channel> => {
