@@ -8,7 +8,7 @@ import { extensionsOf } from '../../domain/mcp/client.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { StoredBinding } from '../../domain/sessions/session-value.ts';
-import { FairSlots } from '../../transports/fair-slots.ts';
+import { FairSlots } from '../../domain/time/fair-slots.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import { sharedBy } from '../instances/dedicated-conversation.ts';
 import type { ConversationUse } from '../instances/dedicated-conversations.ts';

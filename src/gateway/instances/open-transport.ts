@@ -17,13 +17,13 @@ import { loadOnce } from '../../domain/memory/load-once.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { aborted, spreadClock } from '../../domain/time/clock.ts';
+import { FairSlots } from '../../domain/time/fair-slots.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { BackendHandshakes } from '../../net/tls/backend-handshakes.ts';
 import { exposureOf, type ProtectedPath } from '../../templates/command-exposure.ts';
 import type { TemplateRules } from '../../templates/definition.ts';
 import { launchOf, withTemplateEnvironment } from '../../templates/launch.ts';
 import { unmetRequirement } from '../../templates/requirements.ts';
-import { FairSlots } from '../../transports/fair-slots.ts';
 import { loadTransport } from '../../transports/load-transport.ts';
 import type {
   CommandHistory,

@@ -4,8 +4,8 @@
 import { openingCancelled, openingRefused } from '../../domain/errors/backend-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type Clock, spreadClock } from '../../domain/time/clock.ts';
+import { FairSlots } from '../../domain/time/fair-slots.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { FairSlots } from '../fair-slots.ts';
 import type { Closed, Conversation } from '../transport.ts';
 import { MAX_OPENINGS_PER_INSTANCE } from './http-endpoint.ts';
 import type { HttpSession } from './http-session.ts';

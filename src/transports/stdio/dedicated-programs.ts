@@ -3,8 +3,8 @@
 
 import { backendUnavailable, openingRefused } from '../../domain/errors/backend-errors.ts';
 import { spreadClock } from '../../domain/time/clock.ts';
+import { FairSlots } from '../../domain/time/fair-slots.ts';
 import type { Channel } from '../channel.ts';
-import { FairSlots } from '../fair-slots.ts';
 import type { HandshakeOptions } from '../handshake.ts';
 import type { OpenOptions } from '../open-options.ts';
 import type { ConversationOpening } from '../transport.ts';

@@ -2,12 +2,12 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { grantPrincipalId } from '../../src/domain/accounts/account.ts';
-import { spreadClock, systemClock } from '../../src/domain/time/clock.ts';
-import { FairSlots, type FairSlotsOptions } from '../../src/transports/fair-slots.ts';
-import { codeOf } from '../helpers/outcome.ts';
-import { suite } from '../helpers/suite.ts';
-import { passTurns, TurnCounter, untimedScheduler } from '../helpers/time/turns.ts';
+import { grantPrincipalId } from '../../../src/domain/accounts/account.ts';
+import { spreadClock, systemClock } from '../../../src/domain/time/clock.ts';
+import { FairSlots, type FairSlotsOptions } from '../../../src/domain/time/fair-slots.ts';
+import { codeOf } from '../../helpers/outcome.ts';
+import { suite } from '../../helpers/suite.ts';
+import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('fair slots');
 

@@ -2,9 +2,9 @@
 // share, which is that of an owner, a template, a server or a network. A free slot goes to the share of which the fewest run, so
 // that work that hangs hardly delays others.
 
-import { ANONYMOUS, countedIdOf } from '../domain/accounts/account.ts';
-import type { Clock } from '../domain/time/clock.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import { ANONYMOUS, countedIdOf } from '../accounts/account.ts';
+import type { Clock } from './clock.ts';
+import type { TaskScheduler } from './task-scheduler.ts';
 
 export interface FairSlotsOptions {
   readonly atOnce: number;
