@@ -3,6 +3,7 @@
 import { Subject } from 'rxjs';
 import { asGatewayError } from '../../src/domain/errors/errors.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
+import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
 import { addressesIn } from '../../src/net/network-guard.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { AccountTarget } from '../../src/vault/oauth-backends.ts';
@@ -35,7 +36,7 @@ export function withBackend(run: (world: World) => Promise<void>, options: OAuth
         ...{ backend, store, target },
         node: (more) =>
           new Vault({
-            clock: systemClock,
+            ...{ clock: systemClock, scheduler: new TaskScheduler() },
             changes$: new Subject(),
             ...{ store: store.oauth, isDenied: addressesIn([]), address: { issuer: BASE, isPublic: false } },
             ...more,

@@ -5,6 +5,7 @@ import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { asGatewayError } from '../../src/domain/errors/errors.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
+import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
 import { addressesIn } from '../../src/net/network-guard.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { OAuthStore } from '../../src/persistence/oauth-store.ts';
@@ -68,7 +69,7 @@ async function withUsers(
 
 function vaultOn(options: Pick<VaultOptions, 'store'> & Partial<VaultOptions>): Vault {
   return new Vault({
-    clock: systemClock,
+    ...{ clock: systemClock, scheduler: new TaskScheduler() },
     ...{ changes$: new Subject(), isDenied: addressesIn([]) },
     lives: { life: () => 'a life', hasEnded: () => false },
     address: { issuer: 'http://127.0.0.1:8080', isPublic: false },

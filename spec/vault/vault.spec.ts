@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import { type ConnectionChange, SHARED } from '../../src/domain/instances/account-connection.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
+import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
 import { addressesIn } from '../../src/net/network-guard.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { oauthKey } from '../../src/persistence/oauth-rows.ts';
@@ -322,7 +323,12 @@ vaults('metadata whose issuer is no text names no authorization server', async (
   });
   const documents = await startDocuments(() => new URL(server.url).origin);
   const vault = new Vault({
-    ...{ clock: systemClock, changes$: new Subject(), store: new MemoryStore().oauth },
+    ...{
+      clock: systemClock,
+      scheduler: new TaskScheduler(),
+      changes$: new Subject(),
+      store: new MemoryStore().oauth,
+    },
     ...{ isDenied: addressesIn([]), address: { issuer: BASE, isPublic: false } },
   });
   const endpoint = `${documents.url}/mcp`;
@@ -363,7 +369,7 @@ vaults(
     const target: AccountTarget = { template: 'mail', id: 'm', endpoint, auth: { who: 'user' } };
     const store = new MemoryStore();
     const vault = new Vault({
-      ...{ clock: systemClock, changes$: new Subject(), store: store.oauth },
+      ...{ clock: systemClock, scheduler: new TaskScheduler(), changes$: new Subject(), store: store.oauth },
       ...{ isDenied: addressesIn([]), address: { issuer: BASE, isPublic: false } },
     });
     try {
@@ -396,7 +402,7 @@ vaults('another authorization server is not used before an admin confirms it', a
   };
   const node = (oauth: OAuthStore) =>
     new Vault({
-      clock: systemClock,
+      ...{ clock: systemClock, scheduler: new TaskScheduler() },
       changes$: new Subject(),
       ...{ store: oauth, isDenied: addressesIn([]), address: { issuer: BASE, isPublic: false } },
     });

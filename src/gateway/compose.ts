@@ -190,7 +190,7 @@ function composeInstances(base: Base) {
 
 /** The accounts at backends that want OAuth, if there can be any. */
 function composeBackendAccounts(
-  { store, options, plainClock: clock, isDenied }: Base,
+  { store, options, plainClock: clock, scheduler, isDenied }: Base,
   systemLookups: SystemLookups,
   fleet: () => Fleet,
 ): AccountsAtBackends | undefined {
@@ -199,7 +199,7 @@ function composeBackendAccounts(
   const { oauth, accounts } = store;
   return new AccountsAtBackends({
     ...backendAccounts,
-    ...{ store: oauth, accounts, clock, isDenied, systemLookups, fleet },
+    ...{ store: oauth, accounts, clock, scheduler, isDenied, systemLookups, fleet },
   });
 }
 

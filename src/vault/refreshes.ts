@@ -3,7 +3,9 @@
 import { hasCode } from '../domain/errors/errors.ts';
 import type { WhyNotConnected } from '../domain/instances/account-connection.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
-import { type Clock, DAY_MS, MAX_SKEW_MS, sleep } from '../domain/time/clock.ts';
+import { DAY_MS, MAX_SKEW_MS, sleep } from '../domain/time/clock.ts';
+import { FairSlots } from '../domain/time/fair-slots.ts';
+import type { Timing } from '../domain/time/task-scheduler.ts';
 import { scopesIn } from '../net/http1/challenge.ts';
 import { insistently } from '../persistence/insistently.ts';
 import {
@@ -17,13 +19,14 @@ import { BackendFetchFailure } from './backend-fetch.ts';
 import type { AccountTarget, OAuthBackend } from './oauth-backends.ts';
 import { OAuthRefusal, type OAuthRequests } from './oauth-requests.ts';
 import type { OwnClients } from './own-clients.ts';
-import { RefreshSlots } from './refresh-slots.ts';
 
 /** The longest refresh of one node, in ms: the time for one answer of the authorization server, and for the database. */
 const REFRESH_LEASE_MS = 30_000;
 /** The longest wait for another node, or for other refreshes at the same server, in ms. */
 const WAIT_MS = 10_000;
 const CHECK_MS = 100;
+/** The most refreshes at one server: fewer than the requests that it may get, so that new accounts can be connected meanwhile. */
+const MAX_AT_ONE_SERVER = 15;
 /** The time after which a row is read again, in ms: another node may have ended the connection. */
 const FRESH_MS = 10_000;
 /** The time before its end at which a token is renewed, in ms; or in the last quarter of its life. */
@@ -60,8 +63,7 @@ interface KnownToken extends Pick<StoredAccountConnection, 'expiresAtMs' | 'dueA
   readonly readAtMs: number;
 }
 
-interface RefreshesOptions {
-  readonly clock: Clock;
+interface RefreshesOptions extends Timing {
   /** The lives of the nodes; undefined on the only node. */
   readonly lives?: Lives | undefined;
   readonly connections: AccountConnections;
@@ -92,11 +94,19 @@ export class Refreshes {
   readonly #leases = new LruMap<{ readonly untilMs: number; readonly sinceMs: number }>(MAX_KNOWN);
   /** The connections whose new tokens this node has, and which the database has not taken yet. */
   readonly #unstored = new Set<string>();
-  readonly #slots: RefreshSlots;
+  /**
+   * Users whose tokens end at the same time, as after a night, wait for each other here; without this, the bound of requests to
+   * one server (OutsidePlaces) would refuse most of them. Source: ADR 316.
+   */
+  readonly #slots: FairSlots;
 
   constructor(options: RefreshesOptions) {
     this.#options = options;
-    this.#slots = new RefreshSlots(options.clock);
+    const { clock, scheduler } = options;
+    const refusal = () =>
+      new BackendFetchFailure('its authorization server renews other tokens, and has not finished');
+    const bounds = { atOnce: Number.POSITIVE_INFINITY, atOncePerShare: MAX_AT_ONE_SERVER };
+    this.#slots = new FairSlots({ ...bounds, refusal, clock, scheduler });
   }
 
   /** The token from memory, if it need not be read or refreshed now. */
@@ -186,12 +196,12 @@ export class Refreshes {
       } else if (tries > MAX_TRIES) await this.#end(read, 'its tokens could not be renewed');
       else
         try {
-          const free = await this.#slots.take(backend.server.issuer, mayStillBeUsed ? 0 : WAIT_MS);
-          if (free === undefined)
-            throw new BackendFetchFailure(
-              'its authorization server renews other tokens, and has not finished',
-            );
-          isRenewed = await this.#refresh(target, backend, read, value.refreshToken, tries).finally(free);
+          const { refreshToken } = value;
+          isRenewed = await this.#slots.take({
+            shareId: backend.server.issuer,
+            maxWaitMs: mayStillBeUsed ? 0 : WAIT_MS,
+            start: () => this.#refresh(target, backend, read, refreshToken, tries),
+          });
         } catch (thrown) {
           if (!mayStillBeUsed) throw thrown;
           return this.#keep(read, before);

@@ -8,7 +8,7 @@ import {
   SHARED,
   type WayToBeKnown,
 } from '../domain/instances/account-connection.ts';
-import type { Clock } from '../domain/time/clock.ts';
+import type { Timing } from '../domain/time/task-scheduler.ts';
 import type { AddressCheck } from '../net/network-guard.ts';
 import type { SystemLookups } from '../net/system-lookups.ts';
 import type { OAuthStore } from '../persistence/oauth-store.ts';
@@ -34,8 +34,7 @@ import { OAuthRequests } from './oauth-requests.ts';
 import { OwnClients } from './own-clients.ts';
 import { NotConnected, Refreshes } from './refreshes.ts';
 
-export interface VaultOptions {
-  readonly clock: Clock;
+export interface VaultOptions extends Timing {
   readonly store: OAuthStore;
   readonly isDenied: AddressCheck;
   readonly systemLookups?: SystemLookups | undefined;

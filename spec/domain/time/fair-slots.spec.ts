@@ -108,6 +108,20 @@ test('an opening that hangs gives up its slot after a while, once', async () => 
   assert.equal([line.running, line.waiting], [2, 0]);
 });
 
+test('work waits as long as its request says; the bound may be that of each share alone', async () => {
+  const refusal = (why: string) => new Error(why);
+  const { line, started, come } = make({ atOnce: Number.POSITIVE_INFINITY, atOncePerShare: 1, refusal });
+  for (const name of ['ada 1', 'bo 1', 'bo 2']) void come(name);
+  const start = async (): Promise<void> => assert.unreachable();
+  const refused = line.take({ shareId: 'ada', maxWaitMs: 10, start }).catch((thrown) => thrown.message);
+  mock.timers.tick(10);
+  assert.is(await refused, 'late');
+  started.get('bo 1')?.resolve('');
+  await turn();
+  assert.equal([...started.keys()], ['ada 1', 'bo 1', 'bo 2']);
+  assert.equal([line.running, line.waiting], [2, 0]);
+});
+
 test.run();
 
 /** The next start begins a moment after the end of another. */
