@@ -31,7 +31,7 @@ test('instances of a kind open after one of them could not load it', async () =>
   const instance = definition('a', { transport: 'in-process' });
   const handlers = new Map([[instance.serverId, () => ({})]]);
   const open = createOpenTransport({
-    isDenied: () => false,
+    network: { isDenied: () => false },
     handlers,
     clock: systemClock,
     scheduler: new TaskScheduler(),

@@ -13,8 +13,7 @@ import type { ActorInspection, ActorInspector } from '../domain/events/actor-ins
 import type { GatewayEvent } from '../domain/events/events.ts';
 import { definedFields } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { ListReader } from '../domain/lists/list-reader.ts';
-import { ByteBudget, HeldBytes, memoryBounds } from '../domain/memory/held-bytes.ts';
+import { memoryBounds } from '../domain/memory/held-bytes.ts';
 import { newLife } from '../domain/nodes/life.ts';
 import { nodeOf } from '../domain/nodes/nodes.ts';
 import { DENIED_NETWORKS } from '../domain/registration/endpoint.ts';
@@ -39,6 +38,7 @@ import { AccountsAtBackends } from './instances/accounts-at-backends.ts';
 import { ConnectionTests } from './instances/connection-tests.ts';
 import { HostedInstances } from './instances/hosted-instances.ts';
 import { createOpenTransport } from './instances/open-transport.ts';
+import { memoryBudgets } from './memory-budgets.ts';
 import type { Readiness } from './readiness.ts';
 import { Sync } from './sync.ts';
 
@@ -56,7 +56,7 @@ export function composeGateway(
   const base = composeBase(store, options, events);
   const instances = composeInstances(base);
   const clients = composeClients(base, instances, readiness);
-  const { clock, definitions, requestBytes } = base;
+  const { clock, definitions, memory } = base;
   const { fleet, registry, openTransport } = instances;
   const hasTemplate = (template: string): boolean => fleet.templates.has(template);
   const hasView = (view: string): boolean => registry.views.find(view) !== undefined;
@@ -67,7 +67,7 @@ export function composeGateway(
     traffic: new TrafficCounts(events.events$, { clock, hasTemplate, hasView }),
     sync: new Sync({ registry, definitions, clock, memoryBytes: options.memoryBytes, ...options.discovery }),
     tests: new ConnectionTests({ openTransport, registry, clock }),
-    host: new HostedInstances({ clock, fleet, requestBytes }),
+    host: new HostedInstances({ clock, fleet, requestBytes: memory.requestBytes }),
     readDatabase: databaseStatus(store, clock.now),
   };
 }
@@ -82,7 +82,6 @@ function composeBase(store: Store, options: ComposeOptions, events: EventBus) {
   const scheduler = new TaskScheduler();
   const clock = spreadClock(scheduler, plainClock);
   const bounds = memoryBounds(options.memoryBytes ?? availableMemoryBytes());
-  const heldAnswers = new HeldBytes(bounds.backendAnswers, clock.now);
   return {
     store,
     options,
@@ -91,7 +90,7 @@ function composeBase(store: Store, options: ComposeOptions, events: EventBus) {
     plainClock,
     /** `plainClock`, except that alarms due at the same time ring over several turns. */
     clock,
-    bounds,
+    memory: memoryBudgets(bounds, { clock, scheduler }, options.requestBounds),
     life: node.life ?? newLife(),
     sessions: { ...SESSION_DEFAULTS, ...definedFields(options.sessions ?? {}) },
     /** Undefined for a gateway that alone uses its store. */
@@ -100,59 +99,30 @@ function composeBase(store: Store, options: ComposeOptions, events: EventBus) {
     policy: { ...DEFAULT_POLICY, ...options.policy },
     definitions: new ActiveDefinitions(options.definitions),
     isDenied: addressesIn(deniedNetworks),
-    heldAnswers,
-    listReader: new ListReader({ bounds: bounds.lists, answers: heldAnswers, scheduler }),
-    requestBytes: new ByteBudget(options.requestBounds ?? bounds.requests),
   };
-}
-
-/** The parts that open instances. `later`: the parts that use these, which are composed afterwards. */
-function composeOpening(
-  base: Base,
-  later: { readonly fleet: () => Fleet; readonly onRefused: (serverId: string) => void },
-) {
-  const { store, options, plainClock, scheduler, isDenied, definitions, heldAnswers } = base;
-  const { programs = {}, others = {} } = options;
-  const { passEnv, user } = programs;
-  const handlers = new Map<string, InProcessHandler>();
-  const ownPaths = store.file === undefined ? [] : protectedDatabase(store.file);
-  const protectedPaths = [...ownPaths, ...(programs.protectedPaths ?? [])];
-  const systemLookups = new SystemLookups({ clock: plainClock });
-  const reaper = new Reaper({ pipe: programs.reaperPipe });
-  const leaseReaper = others.leasesPrograms === true ? new LeaseReaper(reaper) : undefined;
-  const backendAccounts = composeBackendAccounts(base, systemLookups, later.fleet);
-  const openTransport = createOpenTransport({
-    clock: plainClock,
-    isDenied,
-    handlers,
-    scheduler,
-    protectedPaths,
-    user,
-    definitions,
-    heldAnswers,
-    lookup: systemLookups.lookup,
-    passEnv,
-    waitingBytes: base.requestBytes,
-    reaper,
-    leaseReaper,
-    backendAccounts,
-    onRefused: later.onRefused,
-  });
-  return { handlers, protectedPaths, reaper, leaseReaper, backendAccounts, openTransport };
 }
 
 type Instances = ReturnType<typeof composeInstances>;
 
-/** The instances: their approved tools, their actors, and their stored records. */
+/** The instances: their actors, what opens them, and their records in the store. */
 function composeInstances(base: Base) {
-  const { store, options, clock, scheduler, emit, bounds, isDenied, definitions } = base;
-  const { heldAnswers, policy } = base;
-  const { random = Math.random, inspect, storeChanges$, programs = {}, others = {}, node } = options;
-  const opening = composeOpening(base, {
-    fleet: () => fleet,
+  const { store, options, clock, plainClock, scheduler, emit, memory, isDenied, definitions, policy } = base;
+  const { random = Math.random, inspect, storeChanges$, others = {}, node } = options;
+  const programs = programRules(base);
+  const handlers = new Map<string, InProcessHandler>();
+  const systemLookups = new SystemLookups({ clock: plainClock });
+  const backendAccounts = composeBackendAccounts(base, systemLookups, () => fleet);
+  const openTransport = createOpenTransport({
+    clock: plainClock,
+    scheduler,
+    memory,
+    programs,
+    network: { isDenied, lookup: systemLookups.lookup },
+    handlers,
+    definitions,
+    backendAccounts,
     onRefused: (serverId) => registry.leasedPrograms?.refused(serverId),
   });
-  const { handlers, protectedPaths, reaper, leaseReaper, backendAccounts, openTransport } = opening;
   const { openElsewhere } = others;
   const fleet: Fleet = new Fleet({
     clock,
@@ -163,29 +133,36 @@ function composeInstances(base: Base) {
     trustOf: (template) => registry.approvals.trustOf(template),
     inspect: inspect && safeInspector(inspect),
     openElsewhere:
-      openElsewhere && ((definition) => openElsewhere(definition, heldAnswers.of(definition.serverId))),
+      openElsewhere &&
+      ((definition) => openElsewhere(definition, memory.heldAnswers.of(definition.serverId))),
     dedicatedBounds: options.sessions,
-    toolLists: new ByteBudget(bounds.declarations),
+    toolLists: memory.toolLists,
   });
   const usable = options.backendAccounts?.hasUsers === false ? 'shared' : 'all';
   const registry: Registry = new Registry({
-    fleet,
-    leaseReaper,
     store,
-    scheduler,
+    storeChanges$,
+    fleet,
     clock,
+    scheduler,
     emit,
     policy,
     handlers,
     definitions,
     isDenied,
-    protectedPaths,
-    user: programs.user,
-    storeChanges$,
+    programs,
     node,
     accounts: options.backendAccounts === undefined ? 'none' : usable,
   });
-  return { reaper, backendAccounts, openTransport, fleet, registry };
+  return { reaper: programs.reaper, backendAccounts, openTransport, fleet, registry };
+}
+
+function programRules({ store, options }: Base) {
+  const { programs: { passEnv, user, protectedPaths = [], reaperPipe } = {}, others = {} } = options;
+  const ownPaths = store.file === undefined ? [] : protectedDatabase(store.file);
+  const reaper = new Reaper({ pipe: reaperPipe });
+  const leaseReaper = others.leasesPrograms === true ? new LeaseReaper(reaper) : undefined;
+  return { passEnv, user, protectedPaths: [...ownPaths, ...protectedPaths], reaper, leaseReaper };
 }
 
 /** The accounts at backends that want OAuth, if there can be any. */
@@ -205,7 +182,7 @@ function composeBackendAccounts(
 
 /** The calls to instances, and the clients that make them. */
 function composeClients(base: Base, instances: Instances, readiness: Readiness) {
-  const { store, options, events, clock, scheduler, emit, bounds, life, sessions, listReader } = base;
+  const { store, options, events, clock, scheduler, emit, memory, life, sessions } = base;
   const { fleet, registry, backendAccounts } = instances;
   const { others = {} } = options;
   const tracing = new Tracing();
@@ -248,11 +225,7 @@ function composeClients(base: Base, instances: Instances, readiness: Readiness) 
     isCutOff: others.isCutOff,
     untilLifeKnown: others.untilLifeKnown,
     recovered$: events.on('instance.healthy').pipe(map(({ template }) => template)),
-    // Buffered events mostly share their bytes with unread answers, and so get half of that bound.
-    bufferedBytes: bounds.unreadAnswers.totalBytes / 2,
-    declarations: new ByteBudget(bounds.declarations),
-    heldQuestions: new HeldBytes(bounds.questions, clock.now),
-    listReader,
+    memory,
     lists: store.kind === 'memory' ? undefined : store.lists,
     useOnce: useOnceIn(store, clock),
   });

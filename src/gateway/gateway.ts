@@ -111,7 +111,10 @@ export class Gateway {
     this.policy = this.#deps.policy;
     this.mcp = this.#deps.clientSide.endpoint;
     this.views = this.#deps.clientSide.views;
-    this.#promisedAnswers = new PromisedAnswers((...exchange) => this.exchange(...exchange), this.#deps);
+    this.#promisedAnswers = new PromisedAnswers((...exchange) => this.exchange(...exchange), {
+      scheduler: this.#deps.scheduler,
+      listReader: this.#deps.memory.listReader,
+    });
     this.internals = internalsOf(this.#deps, this.#events, this.#readiness, this.#promisedAnswers);
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }

@@ -11,7 +11,7 @@ import type { Readiness } from './readiness.ts';
 /** The parts of one gateway, as its server gets them. */
 export interface GatewayInternals {
   /** Counts the bytes of requests of callers, and of other messages that wait for backends, by caller. */
-  readonly requestBytes: GatewayDeps['requestBytes'];
+  readonly requestBytes: GatewayDeps['memory']['requestBytes'];
   readonly clock: GatewayDeps['clock'];
   /** Runs the tasks of requests that would take a long turn of the event loop. */
   readonly scheduler: GatewayDeps['scheduler'];
@@ -53,6 +53,7 @@ export function internalsOf(
   const { clientSide, fleet, keeper, registry } = deps;
   return {
     ...deps,
+    requestBytes: deps.memory.requestBytes,
     definitions: registry.definitions,
     approvals: registry.approvals,
     leasedPrograms: registry.leasedPrograms,

@@ -14,10 +14,12 @@ import {
 export interface Protection {
   /** Addresses that no endpoint may name. Default: none. */
   readonly isDenied?: AddressCheck | undefined;
-  /** Paths that no command may be given. Default: none. */
-  readonly protectedPaths?: readonly ProtectedPath[] | undefined;
-  /** The user that programs run as, if it is not that of the gateway. */
-  readonly user?: ExposureOptions['user'];
+  readonly programs?: {
+    /** Paths that no command may be given. Default: none. */
+    readonly protectedPaths?: readonly ProtectedPath[] | undefined;
+    /** The user that programs run as, if it is not that of the gateway. */
+    readonly user?: ExposureOptions['user'];
+  };
 }
 
 /** ENDPOINT_NOT_ALLOWED. Refuses early; the guard of connections also covers host names. */
@@ -30,7 +32,7 @@ export function refuseDenied(endpoint: string | undefined, { isDenied }: Protect
 /** COMMAND_NOT_ALLOWED. */
 export async function refuseExposing(
   program: ExposedProgram & Pick<InstanceDefinition, 'container'>,
-  { protectedPaths = [], user }: Protection,
+  { programs: { protectedPaths = [], user } = {} }: Protection,
 ): Promise<void> {
   if (program.container !== undefined) return; // its paths are those of the container
   const exposure = await exposureOf(program, protectedPaths, { user });

@@ -17,14 +17,17 @@ import { TemplateRegistry } from './kinds/template-registry.ts';
 import { ViewRegistry } from './kinds/view-registry.ts';
 import { LeasedPrograms } from './leased-programs.ts';
 import { ToolApprovals } from './pinned/tool-approvals.ts';
+import type { Protection } from './refusals.ts';
 
 interface RegistryDeps
   extends Omit<InstanceRegistryDeps, 'active' | 'approvals' | 'leasedPrograms' | 'templates' | 'views'> {
   readonly store: Store;
   /** Changes of a store that other nodes write, too. Default: none. */
   readonly storeChanges$?: Observable<RevisionChange> | undefined;
-  /** Starts and ends the programs that any node may run, where there are other nodes. Default: there are none. */
-  readonly leaseReaper?: LeaseReaper | undefined;
+  readonly programs?: Protection['programs'] & {
+    /** Starts and ends the programs that any node may run, where there are other nodes. Default: there are none. */
+    readonly leaseReaper?: LeaseReaper | undefined;
+  };
 }
 
 /**
@@ -67,7 +70,7 @@ export class Registry {
       advance: (revision, count) => this.#advance(revision, count),
       isClosed: () => this.#isClosed,
     };
-    const { fleet, leaseReaper, node: { id, worker } = {} } = deps;
+    const { fleet, programs: { leaseReaper } = {}, node: { id, worker } = {} } = deps;
     this.approvals = new ToolApprovals({
       ...deps,
       store: deps.store.approvals,

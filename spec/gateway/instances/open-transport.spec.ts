@@ -22,10 +22,11 @@ const test = suite('openTransport', { timeoutMs: 30_000 });
 const folder = folderOfAll(test)();
 const { signal } = new AbortController();
 const handlers = new Map<string, InProcessHandler>();
-const shared = { handlers, clock: systemClock, scheduler: new TaskScheduler() };
+const network = { isDenied: () => false };
+const shared = { handlers, clock: systemClock, scheduler: new TaskScheduler(), network };
 
 test('opens a handler that is registered later', async () => {
-  const open = createOpenTransport({ isDenied: () => false, ...shared });
+  const open = createOpenTransport(shared);
   const instance = definition('a', { transport: 'in-process' });
   assert.is(await codeOf(open(instance)(signal)), 'BACKEND_UNAVAILABLE');
   handlers.set(instance.serverId, () => ({}));
@@ -37,9 +38,9 @@ test('opens a handler that is registered later', async () => {
 test('opens nothing in a denied network', async () => {
   const server = await startHttpServer();
   const instance = definition('a', { transport: 'http', endpoint: server.url });
-  const denied = createOpenTransport({ isDenied: () => true, ...shared });
+  const denied = createOpenTransport({ ...shared, network: { isDenied: () => true } });
   assert.is(await codeOf(denied(instance)(signal)), 'BACKEND_UNAVAILABLE');
-  const transport = await createOpenTransport({ isDenied: () => false, ...shared })(instance)(signal);
+  const transport = await createOpenTransport(shared)(instance)(signal);
   await transport.close();
   await server.close();
 });
@@ -50,7 +51,6 @@ test('gives programs the environment of their template, which their own variable
   const code = 'console.error(process.env.UNITS, process.env.ROOT, process.env.OWN); process.exit(1)';
   const program = { command: process.execPath, args: ['-e', code], env: { OWN: 'instance' } };
   const open = createOpenTransport({
-    isDenied: () => false,
     ...shared,
     definitions: new Map([['demo', rules]]),
   });
@@ -68,7 +68,7 @@ asRoot('asks a program for its version as the user that runs it', async () => {
   await chmod(folder, 0o755);
   const definitions = new Map([['demo', { id: 'demo', requires: ['node>=70000'] }]]);
   const user = { uid: 1234, gid: 5678, home: '/' };
-  const open = createOpenTransport({ isDenied: () => false, ...shared, definitions, user });
+  const open = createOpenTransport({ ...shared, definitions, programs: { user } });
   const instance = definition('a', { transport: 'stdio', template: 'demo', command, args: [] });
   const { reason } = (await errorOf(open(instance)(signal))).facts;
   assert.match(String(reason), /--version" prints 1234\.5678$/);
@@ -78,7 +78,6 @@ test('starts no program whose template requires a program or version that is mis
   const reasonOf = async (requires: string[], command = 'node', env = {}, workingDir = folder) => {
     const rules = { id: 'demo', requires };
     const open = createOpenTransport({
-      isDenied: () => false,
       ...shared,
       definitions: new Map([['demo', rules]]),
     });
@@ -127,7 +126,7 @@ test('asks a program for its version once, however many requirements name it', a
   });
   const rules = { id: 'demo', requires: [...Array(20).fill('git>=2'), 'git>=3'] };
   const definitions = new Map([['demo', rules]]);
-  const open = createOpenTransport({ isDenied: () => false, ...shared, definitions });
+  const open = createOpenTransport({ ...shared, definitions });
   const env = { PATH: `${folder}:${process.env.PATH}` };
   const instance = definition('a', {
     transport: 'stdio',
@@ -143,7 +142,7 @@ test('asks a program for its version once, however many requirements name it', a
 
 test('remembers what was learned of an instance, for the openings of its function', () =>
   withStarts(async (counted, starts) => {
-    const openTransport = createOpenTransport({ isDenied: () => false, ...shared });
+    const openTransport = createOpenTransport(shared);
     const instance = instanceDefinition(counted(fixture('--before-initialize=exit')));
     const open = openTransport(instance);
     const startsOf = async (opening = open): Promise<number> => {
@@ -160,9 +159,7 @@ test('shows the stderr and pid of a program before it has answered', async () =>
   for (const fields of [{}, managed]) {
     const stop = new AbortController();
     let diagnostics: (() => TransportDiagnostics) | undefined;
-    const open = createOpenTransport({ isDenied: () => false, ...shared })(
-      instanceDefinition({ ...node(code), ...fields }),
-    );
+    const open = createOpenTransport(shared)(instanceDefinition({ ...node(code), ...fields }));
     const opening = open(stop.signal, {
       onStarted: (started) => {
         diagnostics = started;
@@ -179,18 +176,15 @@ test('shows the stderr and pid of a program before it has answered', async () =>
 test('stops a program at its start limit, which no other backend has', async () => {
   const silent = node('setInterval(() => {}, 1000)');
   const open = (fields: object, startTimeoutMs: number) =>
-    createOpenTransport({ isDenied: () => false, ...shared })(instanceDefinition({ ...silent, ...fields }))(
-      signal,
-      {
-        startTimeoutMs,
-      },
-    );
+    createOpenTransport(shared)(instanceDefinition({ ...silent, ...fields }))(signal, {
+      startTimeoutMs,
+    });
   const reason = async (opening: Promise<unknown>) => String((await errorOf(opening)).facts.reason);
   assert.is(await reason(open({}, 300)), 'no handshake within 0.3 s');
   const server = await startHttpServer();
   const managed = { endpoint: 'http://127.0.0.1:9/mcp', transport: 'http' } as const;
   assert.match(await reason(open(managed, 300)), 'connection refused');
-  const transport = await createOpenTransport({ isDenied: () => false, ...shared })(
+  const transport = await createOpenTransport(shared)(
     definition('a', { transport: 'http', endpoint: server.url }),
   )(signal, { startTimeoutMs: 1 });
   await transport.close();
@@ -199,11 +193,9 @@ test('stops a program at its start limit, which no other backend has', async () 
 
 test('a failure names proxy variables that the program may lack, without their values', async () => {
   process.env.HTTPS_PROXY = 'http://me:secret@proxy:3128';
-  const reasonOf = async (more = {}) => {
+  const reasonOf = async (programs = {}) => {
     const offline = "console.error('getaddrinfo ENOTFOUND registry.example'); process.exit(1)";
-    const open = createOpenTransport({ isDenied: () => false, ...shared, ...more })(
-      instanceDefinition(node(offline)),
-    );
+    const open = createOpenTransport({ ...shared, programs })(instanceDefinition(node(offline)));
     return (await refusal(open(signal))).facts.reason;
   };
   const missing = /; the gateway has HTTPS_PROXY, which the program does not get \(stdio\.pass_env\)$/;

@@ -84,15 +84,18 @@ export class RoundsHarness {
           steps: STEPS,
         }),
       },
-      heldQuestions: heldQuestions(),
-      listReader: new ListReader({ scheduler }),
+      memory: {
+        bufferedBytes: 256 * 1024 * 1024,
+        declarations: this.inner.declarations,
+        heldQuestions: heldQuestions(),
+        listReader: new ListReader({ scheduler }),
+      },
       scheduler,
       clock: spreadClock(scheduler, simulatedClock),
       isAccepting: () => this.inner.isAccepting,
       changedCallers$: this.changedCallers$,
       random: () => 0.5,
       ...(maxCallMs === undefined ? {} : { maxCallMs }),
-      declarations: this.inner.declarations,
       useOnce: async () => async () => {},
     });
   }

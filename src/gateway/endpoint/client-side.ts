@@ -17,10 +17,8 @@ import { timeoutFor } from '../../balancing/policy.ts';
 import { droppingErrors } from '../../domain/errors/dropping-errors.ts';
 import { templateNotFound } from '../../domain/errors/registry-errors.ts';
 import type { GatewayEvent } from '../../domain/events/events.ts';
-import type { ListReader } from '../../domain/lists/list-reader.ts';
 import { changedList } from '../../domain/mcp/mcp.ts';
 import { FairLruMap } from '../../domain/memory/fair-lru-map.ts';
-import type { ByteBudget, HeldBytes } from '../../domain/memory/held-bytes.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { ListStore } from '../../persistence/store.ts';
 import { AggregateBackends } from '../../protocol/aggregate/aggregate-backends.ts';
@@ -36,6 +34,7 @@ import { CACHE_BYTES } from '../../protocol/template-lists.ts';
 import type { Registry } from '../../registry/registry.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
 import type { UserNotice } from '../instances/accounts-at-backends.ts';
+import type { MemoryBudgets } from '../memory-budgets.ts';
 import { type BackendDeps, hasUserAccounts, TemplateBackends } from './template-backends.ts';
 import { Views, type ViewsDeps } from './views.ts';
 import { WithheldItems } from './withheld-items.ts';
@@ -63,10 +62,7 @@ interface ClientSideDeps
   readonly life: string;
   /** The bounds of sessions: see GatewayOptions. */
   readonly sessions: { readonly max: number; readonly idleMs: number; readonly share?: number };
-  /** The most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
-  readonly bufferedBytes?: number | undefined;
-  /** Counts the kept declarations of clients. The owner is the principal. */
-  readonly declarations: ByteBudget;
+  readonly memory: Pick<MemoryBudgets, 'bufferedBytes' | 'declarations' | 'heldQuestions' | 'listReader'>;
   /** Stores the sessions of clients, so that another life can recover them. Default: they end with the gateway. */
   readonly keeper?: SessionKeeper | undefined;
   /** Keeps the lists of templates over restarts. Default: they are read again. */
@@ -75,9 +71,6 @@ interface ClientSideDeps
   readonly useOnce: EndpointOptions['useOnce'];
   /** The notices of a server, or of a new connection, to one user. Hot. Default: none. */
   readonly userNotices$?: Observable<UserNotice> | undefined;
-  /** Counts questions to clients of the modern era, and results for them. */
-  readonly heldQuestions: HeldBytes;
-  readonly listReader: ListReader;
 }
 
 /** The endpoint, and everything that clients have open through it. Its creator closes it. */
@@ -96,15 +89,15 @@ export class ClientSide {
   readonly #subscriptions = new Subscription();
 
   constructor(deps: ClientSideDeps) {
-    const { clock, scheduler } = deps;
+    const { clock, scheduler, memory } = deps;
     this.#deps = deps;
     this.#onFault = droppingErrors(deps.onFault);
     this.withheld = new WithheldItems(clock, deps.emit, deps.registry.approvals.withheldOf);
     const { max: maxSessions, idleMs, share } = deps.sessions;
-    this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
+    this.sessions = new ClientSessions({ ...deps, ...memory, maxSessions, idleMs, share });
     const newId = () => this.sessions.newId();
-    this.#questions = new CallsWithQuestions({ scheduler, held: deps.heldQuestions, clock, newId });
-    this.#statelessConversations = new StatelessConversations(deps.declarations, scheduler);
+    this.#questions = new CallsWithQuestions({ scheduler, held: memory.heldQuestions, clock, newId });
+    this.#statelessConversations = new StatelessConversations(memory.declarations, scheduler);
     this.#actors = this.#backendDeps();
     const aggregate = this.#aggregateDeps();
     const { lists, templates, listChanges$ } = aggregate;
@@ -117,7 +110,7 @@ export class ClientSide {
 
   /** The dependencies of the backends of each template. */
   #backendDeps(): BackendDeps {
-    const { fleet, clock, scheduler, listReader, random = Math.random, userNotices$ } = this.#deps;
+    const { fleet, clock, scheduler, memory, random = Math.random, userNotices$ } = this.#deps;
     const statelessConversations = this.#statelessConversations;
     const closed$ = fleet.listChanged$.pipe(ignoreElements(), endWith(true));
     return {
@@ -127,7 +120,7 @@ export class ClientSide {
       feed: new ChangeFeed({ fleet, statelessConversations, scheduler, random, clock }),
       clock,
       scheduler,
-      listReader,
+      listReader: memory.listReader,
       cache: new FairLruMap(CACHE_BYTES),
       userNotices$: userNotices$?.pipe(takeUntil(closed$)),
     };
@@ -135,7 +128,7 @@ export class ClientSide {
 
   /** The dependencies of all aggregates: the one of all templates, and each view. */
   #aggregateDeps() {
-    const { fleet, scheduler, listReader: reader, recovered$, lists: store } = this.#deps;
+    const { fleet, scheduler, recovered$, lists: store } = this.#deps;
     const { clock } = this.#deps;
     const backendsOf = (template: string) => this.#of(template);
     const listChanges$ = fleet.listChanged$;
@@ -146,7 +139,7 @@ export class ClientSide {
       scheduler,
       listChanges$,
       recovered$,
-      reader,
+      reader: this.#deps.memory.listReader,
       onListed: this.withheld.listed,
       hasInstances: (template) =>
         fleet.templates.has(template) && fleet.templates.group(template).byId.size > 0,
@@ -178,7 +171,7 @@ export class ClientSide {
   }
 
   #makeEndpoint(): McpEndpoint {
-    const { fleet, scheduler, declarations, bufferedBytes, useOnce } = this.#deps;
+    const { fleet, scheduler, memory, useOnce } = this.#deps;
     const { stateKeys = [randomBytes(32)] } = this.#deps;
     return new Endpoint({
       backends: (pathName) => {
@@ -195,8 +188,8 @@ export class ClientSide {
       onFault: this.#onFault,
       scheduler,
       clock: this.#deps.clock,
-      declarations,
-      bufferedBytes,
+      declarations: memory.declarations,
+      bufferedBytes: memory.bufferedBytes,
     });
   }
 

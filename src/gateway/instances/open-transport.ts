@@ -12,7 +12,6 @@ import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { TransportKind } from '../../domain/instances/transport-kinds.ts';
 import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { HeldBytes } from '../../domain/memory/held-bytes.ts';
 import { loadOnce } from '../../domain/memory/load-once.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
@@ -37,19 +36,15 @@ import type {
 import { programEnvironment } from '../../transports/stdio/child-process.ts';
 import type { LeaseReaper } from '../../transports/stdio/lease-reaper.ts';
 import type { Reaper } from '../../transports/stdio/reaper.ts';
+import type { MemoryBudgets } from '../memory-budgets.ts';
 import type { AccountsAtBackends } from './accounts-at-backends.ts';
 
-interface OpenTransportOptions
-  extends Pick<OpenOptions, 'clock' | 'handlers' | 'scheduler' | 'waitingBytes'>,
-    Pick<NetworkOptions, 'isDenied' | 'lookup'>,
-    Pick<ProgramOptions, 'passEnv' | 'user'> {
-  readonly reaper?: Reaper | undefined;
-  /** Starts and ends the programs that any node may run, where there are other nodes. Default: as the others. */
-  readonly leaseReaper?: LeaseReaper | undefined;
-  /** Counts incomplete answers of all instances. Default: not counted. */
-  readonly heldAnswers?: HeldBytes;
-  /** Paths that no command may get. Default: none. */
-  readonly protectedPaths?: readonly ProtectedPath[];
+interface OpenTransportOptions extends Pick<OpenOptions, 'clock' | 'handlers' | 'scheduler'> {
+  readonly network: Pick<NetworkOptions, 'isDenied' | 'lookup'>;
+  readonly programs?: ProgramRules;
+  /** Counts incomplete answers and waiting messages of all instances. Default: not counted. */
+  readonly memory?: Pick<MemoryBudgets, 'heldAnswers' | 'requestBytes'>;
+  /** The definitions of templates. Default: none. */
   readonly definitions?: Pick<ReadonlyMap<string, TemplateRules>, 'get'>;
   /** Accounts at backends that want OAuth. Default: such backends are not opened. */
   readonly backendAccounts?: Pick<AccountsAtBackends, 'openFor' | 'sharedAccount'> | undefined;
@@ -57,12 +52,20 @@ interface OpenTransportOptions
   readonly onRefused?: (serverId: string) => void;
 }
 
+/** How the programs of a gateway are started and ended. */
+interface ProgramRules extends Pick<ProgramOptions, 'passEnv' | 'user'> {
+  /** Paths that no command may get. Default: none. */
+  readonly protectedPaths?: readonly ProtectedPath[];
+  readonly reaper?: Reaper | undefined;
+  /** Starts and ends the programs that any node may run, where there are other nodes. Default: as the others. */
+  readonly leaseReaper?: LeaseReaper | undefined;
+}
+
 /** Makes the function that opens an instance, for each definition. `handlers` may be added later: each opening looks them up. */
 export function createOpenTransport(options: OpenTransportOptions): (definition: InstanceDefinition) => Open {
-  const { heldAnswers, protectedPaths = [], leaseReaper, onRefused, backendAccounts } = options;
-  const { clock, handlers, scheduler, waitingBytes, isDenied, lookup, passEnv, user } = options;
-  const shared = { clock, handlers, scheduler, waitingBytes, client: GATEWAY_INFO };
-  const network = { isDenied, lookup, handshakes: new BackendHandshakes(clock) };
+  const { clock, handlers, scheduler, memory, programs: rules = {}, onRefused, backendAccounts } = options;
+  const shared = { clock, handlers, scheduler, waitingBytes: memory?.requestBytes, client: GATEWAY_INFO };
+  const network = { ...options.network, handshakes: new BackendHandshakes(clock) };
   const runInContainer: RunInContainer = async (...run) =>
     (await import('../../discovery/exec.ts')).runInContainer(...run);
   const starts = new FairSlots({
@@ -78,21 +81,19 @@ export function createOpenTransport(options: OpenTransportOptions): (definition:
   return (definition) => {
     const { template, container, era, auth } = definition;
     const isProgram = runsProgram(definition);
-    const answers = heldAnswers?.of(definition.serverId);
-    const reaper = runsAnywhere(definition)
-      ? (leaseReaper?.of(definition.serverId) ?? options.reaper)
-      : options.reaper;
+    const answers = memory?.heldAnswers.of(definition.serverId);
+    const leased = runsAnywhere(definition) ? rules.leaseReaper?.of(definition.serverId) : undefined;
+    const programs = { ...rules, reaper: leased ?? rules.reaper, runInContainer };
     const history: OpeningHistory = { command: historyOf(definition) };
     const open: Open = async (signal, { startTimeoutMs = DEFAULT_POLICY.startTimeoutMs, ...hooks } = {}) => {
       const handshakeTimeoutMs = isProgram ? startTimeoutMs : LIMITS.handshakeMs;
-      const launched = await launch(definition, protectedPaths, options).catch((thrown: unknown) => {
+      const launched = await launch(definition, options).catch((thrown: unknown) => {
         onRefused?.(definition.serverId);
         throw thrown;
       });
       const { transport } = definition;
       const openTransport = kinds.loaded(transport) ?? (await kinds.load(transport));
       try {
-        const programs = { reaper, passEnv, user, runInContainer };
         const own = { programs, handshakeTimeoutMs, signal, history, answers, era };
         const opening = { ...shared, ...hooks, ...own };
         if (auth === undefined) return await openTransport(launched, { ...opening, network });
@@ -104,13 +105,13 @@ export function createOpenTransport(options: OpenTransportOptions): (definition:
         const account = await backendAccounts.sharedAccount(definition);
         return await openTransport(launched, { ...opening, network: { ...network, account } });
       } catch (thrown) {
-        throw signal.aborted ? thrown : withMissingVariables(thrown, launched, passEnv);
+        throw signal.aborted ? thrown : withMissingVariables(thrown, launched, rules.passEnv);
       }
     };
     if (!isProgram || container !== undefined) return open;
     // The owner is the template: a program of a template with few starting programs does not wait behind those of another.
     return async (signal, hooks) => {
-      const free = options.reaper?.untilFree();
+      const free = rules.reaper?.untilFree();
       if (free !== undefined) await Promise.race([free, aborted(signal)]);
       return starts.take({ shareId: template, signal, start: () => open(signal, hooks) });
     };
@@ -160,8 +161,7 @@ const PROGRAMS_AT_ONCE = Math.max(PROGRAM_STARTS.least, PROGRAM_STARTS.perProces
 /** The definition that is really started. Rejects when it must not be; each attempt to start it checks again. */
 async function launch(
   definition: InstanceDefinition,
-  protectedPaths: readonly ProtectedPath[],
-  { definitions, user, passEnv }: OpenTransportOptions,
+  { definitions, programs: { protectedPaths = [], user, passEnv } = {} }: OpenTransportOptions,
 ): Promise<InstanceDefinition> {
   if (definition.container !== undefined) return definition; // its requirements are in the container
   const refusal = await exposureOf(definition, protectedPaths, { user });
