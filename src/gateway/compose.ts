@@ -1,50 +1,98 @@
 // Composition root: creates and connects the parts of a gateway for its facade (gateway.ts).
 
 import { map } from 'rxjs';
+import type { CallDeps } from '../actors/calls/call-route.ts';
 import { Dispatcher } from '../actors/calls/dispatcher.ts';
 import { RetryBudget } from '../actors/calls/retry-budget.ts';
 import { Fleet } from '../actors/fleet.ts';
+import { ClientSessions } from '../actors/sessions/client-sessions.ts';
+import type { SessionDeps } from '../actors/sessions/session-deps.ts';
 import { SessionKeeper } from '../actors/sessions/session-keeper.ts';
-import { DEFAULT_POLICY } from '../balancing/policy.ts';
+import { DEFAULT_POLICY, type TemplatePolicy } from '../balancing/policy.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import { TrafficCounts } from '../counts/traffic-counts.ts';
 import { droppingErrors } from '../domain/errors/dropping-errors.ts';
 import type { ActorInspection, ActorInspector } from '../domain/events/actor-inspection.ts';
 import type { GatewayEvent } from '../domain/events/events.ts';
-import { definedFields } from '../domain/json/json.ts';
+import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { memoryBounds } from '../domain/memory/held-bytes.ts';
 import { newLife } from '../domain/nodes/life.ts';
 import { nodeOf } from '../domain/nodes/nodes.ts';
 import { DENIED_NETWORKS } from '../domain/registration/endpoint.ts';
 import { type Clock, spreadClock } from '../domain/time/clock.ts';
-import { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import { addressesIn } from '../net/network-guard.ts';
+import { TaskScheduler, type Timing } from '../domain/time/task-scheduler.ts';
+import { type AddressCheck, addressesIn } from '../net/network-guard.ts';
 import { SystemLookups } from '../net/system-lookups.ts';
 import type { Store } from '../persistence/store.ts';
-import { databaseStatus } from '../registry/database-status.ts';
+import { type DatabaseState, databaseStatus } from '../registry/database-status.ts';
 import { Registry } from '../registry/registry.ts';
 import { ActiveDefinitions } from '../templates/active-definitions.ts';
 import { protectedDatabase } from '../templates/command-exposure.ts';
 import { Tracing } from '../tracing/tracing.ts';
-import type { InProcessHandler } from '../transports/open-options.ts';
+import type { InProcessHandler, Open } from '../transports/open-options.ts';
 import { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 import { Reaper } from '../transports/stdio/reaper.ts';
 import { ClientSide } from './endpoint/client-side.ts';
-import { useOnceIn } from './endpoint/used-confirmations.ts';
 import type { EventBus } from './event-bus.ts';
 import type { GatewayOptions } from './gateway-types.ts';
 import { AccountsAtBackends } from './instances/accounts-at-backends.ts';
 import { ConnectionTests } from './instances/connection-tests.ts';
 import { HostedInstances } from './instances/hosted-instances.ts';
 import { createOpenTransport } from './instances/open-transport.ts';
-import { memoryBudgets } from './memory-budgets.ts';
+import { type MemoryBudgets, memoryBudgets } from './memory-budgets.ts';
 import type { Readiness } from './readiness.ts';
 import { Sync } from './sync.ts';
 
 type ComposeOptions = GatewayOptions & { readonly clock: Clock };
 
-export type GatewayDeps = ReturnType<typeof composeGateway>;
+/** What most other parts are made with. `clock`: `plainClock`, except that alarms due at the same time ring over several turns. */
+interface Base extends Timing {
+  readonly store: Store;
+  readonly options: ComposeOptions;
+  readonly events: EventBus;
+  readonly emit: (event: GatewayEvent) => void;
+  readonly plainClock: Clock;
+  readonly memory: MemoryBudgets;
+  /** Defaults for settings that a template does not set. */
+  readonly policy: TemplatePolicy;
+  readonly definitions: ActiveDefinitions;
+  readonly isDenied: AddressCheck;
+}
+
+/** The instances: what opens them, their actors, and their records in the store. */
+interface Instances {
+  /** Ends programs that outlive their instances. */
+  readonly reaper: Reaper;
+  /** Undefined where there can be no accounts at backends that want OAuth. */
+  readonly backendAccounts: AccountsAtBackends | undefined;
+  readonly openTransport: (definition: InstanceDefinition) => Open;
+  readonly fleet: Fleet;
+  readonly registry: Registry;
+}
+
+/** The calls to instances, and the clients that make them. */
+interface CallsAndClients {
+  readonly tracing: Tracing;
+  readonly dispatcher: Dispatcher;
+  /** Undefined where the sessions of clients end with the gateway. */
+  readonly keeper: SessionKeeper | undefined;
+  readonly sessions: ClientSessions;
+  readonly clientSide: ClientSide;
+}
+
+/** The parts of one gateway that its facade (gateway.ts) and its server (internals.ts) use. */
+export interface GatewayParts
+  extends Pick<Base, 'clock' | 'scheduler' | 'memory' | 'policy' | 'definitions'>,
+    Instances,
+    CallsAndClients {
+  readonly traffic: TrafficCounts;
+  readonly sync: Sync;
+  readonly tests: ConnectionTests;
+  /** The instances of this node, for calls that other nodes run. */
+  readonly host: HostedInstances;
+  readonly readDatabase: () => Promise<DatabaseState>;
+}
 
 /** Connects the parts of a gateway, and starts nothing. The caller closes `events`. */
 export function composeGateway(
@@ -52,7 +100,7 @@ export function composeGateway(
   options: ComposeOptions,
   events: EventBus,
   readiness: Readiness,
-) {
+): GatewayParts {
   const base = composeBase(store, options, events);
   const instances = composeInstances(base);
   const clients = composeClients(base, instances, readiness);
@@ -72,13 +120,8 @@ export function composeGateway(
   };
 }
 
-const SESSION_DEFAULTS = { max: LIMITS.sessions, idleMs: LIMITS.sessionIdleMs };
-
-type Base = ReturnType<typeof composeBase>;
-
-/** The parts that most others use. */
-function composeBase(store: Store, options: ComposeOptions, events: EventBus) {
-  const { clock: plainClock, deniedNetworks = DENIED_NETWORKS, node = {} } = options;
+function composeBase(store: Store, options: ComposeOptions, events: EventBus): Base {
+  const { clock: plainClock, deniedNetworks = DENIED_NETWORKS } = options;
   const scheduler = new TaskScheduler();
   const clock = spreadClock(scheduler, plainClock);
   const bounds = memoryBounds(options.memoryBytes ?? availableMemoryBytes());
@@ -86,26 +129,18 @@ function composeBase(store: Store, options: ComposeOptions, events: EventBus) {
     store,
     options,
     events,
+    emit: (event) => events.emit(event),
     scheduler,
     plainClock,
-    /** `plainClock`, except that alarms due at the same time ring over several turns. */
     clock,
     memory: memoryBudgets(bounds, { clock, scheduler }, options.requestBounds),
-    life: node.life ?? newLife(),
-    sessions: { ...SESSION_DEFAULTS, ...definedFields(options.sessions ?? {}) },
-    /** Undefined for a gateway that alone uses its store. */
-    ownNode: node.id && nodeOf(node.id, node.worker),
-    emit: (event: GatewayEvent) => events.emit(event),
     policy: { ...DEFAULT_POLICY, ...options.policy },
     definitions: new ActiveDefinitions(options.definitions),
     isDenied: addressesIn(deniedNetworks),
   };
 }
 
-type Instances = ReturnType<typeof composeInstances>;
-
-/** The instances: their actors, what opens them, and their records in the store. */
-function composeInstances(base: Base) {
+function composeInstances(base: Base): Instances {
   const { store, options, clock, plainClock, scheduler, emit, memory, isDenied, definitions, policy } = base;
   const { random = Math.random, inspect, storeChanges$, others = {}, node } = options;
   const programs = programRules(base);
@@ -180,75 +215,74 @@ function composeBackendAccounts(
   });
 }
 
-/** The calls to instances, and the clients that make them. */
-function composeClients(base: Base, instances: Instances, readiness: Readiness) {
-  const { store, options, events, clock, scheduler, emit, memory, life, sessions } = base;
+function composeClients(base: Base, instances: Instances, readiness: Readiness): CallsAndClients {
+  const { store, options, events, clock, scheduler, emit, memory } = base;
   const { fleet, registry, backendAccounts } = instances;
-  const { others = {} } = options;
+  const { maxCallMs } = options;
   const tracing = new Tracing();
-  const budget = new RetryBudget(clock.now);
-  const isAccepting = () => readiness.phase === 'running';
-  const { aggregate, callLimiter, changedCallers$, maxCallMs, stateKeys, onFault, random } = options;
-  const dispatcher = new Dispatcher({
+  const calls: CallDeps = {
     clock,
-    fleet,
     scheduler,
-    emit,
-    budget,
-    isAccepting,
     maxCallMs,
-    trustOf: registry.approvals.trustOf,
+    budget: new RetryBudget(clock.now),
+    isAccepting: () => readiness.phase === 'running',
     trace: () => tracing.spans?.embeddedTrace(),
-  });
-  const keeper = composeKeeper(base);
+  };
+  const dispatcher = new Dispatcher({ ...calls, fleet, emit, trustOf: registry.approvals.trustOf });
+  const { keeper, sessions } = composeSessions(base, { ...calls, fleet, dispatcher }, readiness);
   const clientSide = new ClientSide({
-    aggregate,
-    callLimiter,
-    changedCallers$,
-    maxCallMs,
-    stateKeys,
-    onFault,
-    random,
+    store,
+    options,
     clock,
     scheduler,
-    fleet,
     emit,
-    budget,
-    isAccepting,
-    dispatcher,
-    keeper,
-    life,
-    sessions,
+    memory,
+    fleet,
     registry,
+    dispatcher,
+    sessions,
     userNotices$: backendAccounts?.notices$,
+    recovered$: events.on('instance.healthy').pipe(map(({ template }) => template)),
+  });
+  events.on('gateway.closing').subscribe(() => backendAccounts?.close());
+  return { tracing, dispatcher, keeper, sessions, clientSide };
+}
+
+/** The sessions of clients, and what stores them where they outlive the gateway. */
+function composeSessions(
+  { store, options, events, clock, emit, memory: { listReader, declarations } }: Base,
+  calls: CallDeps & Pick<SessionDeps, 'fleet' | 'dispatcher'>,
+  readiness: Readiness,
+): Pick<CallsAndClients, 'keeper' | 'sessions'> {
+  const { node: { id, worker, life = newLife() } = {}, others = {} } = options;
+  const { max: maxSessions = LIMITS.sessions, idleMs = LIMITS.sessionIdleMs } = options.sessions ?? {};
+  const { recover = false, share } = options.sessions ?? {};
+  const bounds = { maxSessions, idleMs };
+  const isKept = recover && store.kind !== 'memory';
+  const keeper =
+    isKept && id !== undefined
+      ? new SessionKeeper({
+          ...{ store: store.sessions, node: nodeOf(id, worker), life, clock },
+          ...bounds,
+          holders: others,
+        })
+      : undefined;
+  const sessions = new ClientSessions({
+    ...calls,
+    ...bounds,
+    share,
+    emit,
+    listReader,
+    declarations,
+    life,
+    keeper,
     isDraining: () => readiness.isDraining,
     isCutOff: others.isCutOff,
     untilLifeKnown: others.untilLifeKnown,
-    recovered$: events.on('instance.healthy').pipe(map(({ template }) => template)),
-    memory,
-    lists: store.kind === 'memory' ? undefined : store.lists,
-    useOnce: useOnceIn(store, clock),
   });
-  events.on('gateway.draining').subscribe(() => clientSide.sessions.drain());
-  events.on('gateway.resumed').subscribe(() => clientSide.sessions.endDrain());
-  events.on('gateway.closing').subscribe(() => backendAccounts?.close());
-  return { tracing, dispatcher, keeper, clientSide };
-}
-
-/** Stores the sessions of clients; undefined where they end with the gateway. */
-function composeKeeper({ store, options, ownNode, clock, life, sessions }: Base): SessionKeeper | undefined {
-  const { max: maxSessions, idleMs, recover = false } = sessions;
-  if (!recover || ownNode === undefined || store.kind === 'memory') return undefined;
-  const { others: holders = {} } = options;
-  return new SessionKeeper({
-    store: store.sessions,
-    node: ownNode,
-    life,
-    clock,
-    maxSessions,
-    idleMs,
-    holders,
-  });
+  events.on('gateway.draining').subscribe(() => sessions.drain());
+  events.on('gateway.resumed').subscribe(() => sessions.endDrain());
+  return { keeper, sessions };
 }
 
 /** The inspector without its errors, which would stop the inspected actor. */

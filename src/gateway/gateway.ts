@@ -33,7 +33,7 @@ import {
   isFunction,
   refusalOfRequest,
 } from './checked-options.ts';
-import { composeGateway, type GatewayDeps } from './compose.ts';
+import { composeGateway, type GatewayParts } from './compose.ts';
 import { EventBus, isolateListeners } from './event-bus.ts';
 import type {
   CallResult,
@@ -96,7 +96,7 @@ export class Gateway {
    * @internal
    */
   readonly internals: GatewayInternals;
-  readonly #deps: GatewayDeps;
+  readonly #parts: GatewayParts;
   readonly #readiness: Readiness;
   readonly #promisedAnswers: PromisedAnswers;
   readonly #graceMs: number;
@@ -104,18 +104,17 @@ export class Gateway {
   constructor(store: Store, options: GatewayOptions) {
     const { clock = systemClock } = options;
     this.#readiness = new Readiness(
-      (type) => this.#events.emit({ type, atMs: this.#deps.clock.wall() }),
+      (type) => this.#events.emit({ type, atMs: this.#parts.clock.wall() }),
       clock,
     );
-    this.#deps = composeGateway(store, { ...options, clock }, this.#events, this.#readiness);
-    this.policy = this.#deps.policy;
-    this.mcp = this.#deps.clientSide.endpoint;
-    this.views = this.#deps.clientSide.views;
-    this.#promisedAnswers = new PromisedAnswers((...exchange) => this.exchange(...exchange), {
-      scheduler: this.#deps.scheduler,
-      listReader: this.#deps.memory.listReader,
-    });
-    this.internals = internalsOf(this.#deps, this.#events, this.#readiness, this.#promisedAnswers);
+    this.#parts = composeGateway(store, { ...options, clock }, this.#events, this.#readiness);
+    const { policy, clientSide, scheduler, memory } = this.#parts;
+    this.policy = policy;
+    this.mcp = clientSide.endpoint;
+    this.views = clientSide.views;
+    const reading = { scheduler, listReader: memory.listReader };
+    this.#promisedAnswers = new PromisedAnswers((...exchange) => this.exchange(...exchange), reading);
+    this.internals = internalsOf(this.#parts, this.#events, this.#readiness, this.#promisedAnswers);
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }
 
@@ -153,9 +152,9 @@ export class Gateway {
     options: RegisterOptions = {},
   ): Promise<Registration> {
     checkWait('waitMs', options.waitMs);
-    if (!isFunction(input)) return this.#deps.registry.instances.register(template, input, { ...options });
+    if (!isFunction(input)) return this.#parts.registry.instances.register(template, input, { ...options });
     const { handler, ...instance } = input;
-    return this.#deps.registry.instances.register(template, instance, { ...options, handler });
+    return this.#parts.registry.instances.register(template, instance, { ...options, handler });
   }
 
   /**
@@ -171,17 +170,17 @@ export class Gateway {
     input: InstanceInput,
     options: ConnectionTestOptions = {},
   ): Promise<ConnectionOutcome> {
-    return this.#deps.tests.run(template, input, options);
+    return this.#parts.tests.run(template, input, options);
   }
 
   /** Removes an instance: it gets no more calls, and those in flight have 30 s. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   deregister(template: string, id: string): Promise<void> {
-    return this.#deps.registry.instances.deregister(template, id);
+    return this.#parts.registry.instances.deregister(template, id);
   }
 
   /** Brings the instances of source `file` in step with a registry file; other instances are not changed. */
   importFile(contents: FileContents): Promise<ImportReport> {
-    return importContents(this.#deps.registry, contents);
+    return importContents(this.#parts.registry, contents);
   }
 
   /**
@@ -189,22 +188,22 @@ export class Gateway {
    * registry file; other instances are not changed. A source that does not answer or cannot be read is a warning.
    */
   sync(options?: SyncOptions): Promise<SyncOutcome> {
-    return this.#deps.sync.run(options);
+    return this.#parts.sync.run(options);
   }
 
   /** Syncs containers and pods now and after each change, until `close`. Resolves after the first sync. Called once. */
   followSources(): Promise<SyncOutcome> {
-    return this.#deps.sync.follow();
+    return this.#parts.sync.follow();
   }
 
   /** Changes weight or metadata of an instance, which continues to serve. */
   changeInstance(template: string, id: string, change: InstanceChange): Promise<InstanceDefinition> {
-    return this.#deps.registry.instances.change(template, id, change);
+    return this.#parts.registry.instances.change(template, id, change);
   }
 
   /** Changes settings of a template from the next call on, and its `auth`; null restores the default. TEMPLATE_NOT_FOUND. */
   changeTemplate(template: string, loadBalancer: LoadBalancerChange, auth?: ShownTemplate['auth'] | null) {
-    return this.#deps.registry.templates.change(template, loadBalancer, auth);
+    return this.#parts.registry.templates.change(template, loadBalancer, auth);
   }
 
   /**
@@ -212,7 +211,7 @@ export class Gateway {
    * the caller may not delete it.
    */
   deleteTemplate(template: string, admit?: (policy: TemplatePolicy) => void): Promise<void> {
-    return this.#deps.registry.templates.delete(template, admit);
+    return this.#parts.registry.templates.delete(template, admit);
   }
 
   /**
@@ -220,38 +219,38 @@ export class Gateway {
    * it.
    */
   drain(template: string, id: string): void {
-    this.#deps.fleet.templates.group(template).ownRef(id).drain();
+    this.#parts.fleet.templates.group(template).ownRef(id).drain();
   }
 
   /** Gives a drained instance calls again. Throws as `drain` does. */
   resume(template: string, id: string): void {
-    this.#deps.fleet.templates.group(template).ownRef(id).resume();
+    this.#parts.fleet.templates.group(template).ownRef(id).resume();
   }
 
   /** Lets calls in flight finish, at most 30 s, then opens a new session or starts a new process. */
   restart(template: string, id: string): void {
-    this.#deps.fleet.templates.group(template).ownRef(id).restart();
+    this.#parts.fleet.templates.group(template).ownRef(id).restart();
   }
 
   /** Names of all templates, sorted. A template exists from its first instance or setting until `deleteTemplate`. */
   templates(): string[] {
-    return [...this.#deps.fleet.templates.names];
+    return [...this.#parts.fleet.templates.names];
   }
 
   /** True while the template exists. */
-  readonly hasTemplate = (template: string): boolean => this.#deps.fleet.templates.has(template);
+  readonly hasTemplate = (template: string): boolean => this.#parts.fleet.templates.has(template);
 
   /**
    * Throws TEMPLATE_NOT_FOUND unless the template, or a view of this name, exists. Cheaper than `template`.
    * @internal
    */
   requireExisting(name: string): void {
-    if (!this.views.has(name)) this.#deps.fleet.templates.existingGroup(name);
+    if (!this.views.has(name)) this.#parts.fleet.templates.existingGroup(name);
   }
 
   /** Settings, policy and instances of a template. TEMPLATE_NOT_FOUND. */
   template(template: string): ShownTemplate {
-    const { fleet, registry, clientSide } = this.#deps;
+    const { fleet, registry, clientSide } = this.#parts;
     const { policy } = fleet.templates.existingGroup(template);
     const [settings, auth] = [registry.active.settings(template), registry.active.authOf(template)];
     const instances = fleet.templates.group(template).instances.map(({ definition }) => definition);
@@ -260,13 +259,13 @@ export class Gateway {
 
   /** One instance, by its id. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   instance(template: string, id: string): Server {
-    const group = this.#deps.fleet.templates.group(template);
+    const group = this.#parts.fleet.templates.group(template);
     return this.#server(group.statusOf(group.instance(id)));
   }
 
   /** One instance, by its server id. SERVER_NOT_FOUND. */
   server(serverId: string): Server {
-    const { fleet } = this.#deps;
+    const { fleet } = this.#parts;
     const instance = fleet.findByServerId(serverId);
     if (instance === undefined) throw serverNotFound(serverId);
     return this.#server(fleet.templates.group(instance.template).statusOf(instance));
@@ -274,9 +273,8 @@ export class Gateway {
 
   /** All instances, template by template; or those of one template: TEMPLATE_NOT_FOUND. */
   servers(template?: string): Server[] {
-    const { fleet } = this.#deps;
-    if (template !== undefined) fleet.templates.existingGroup(template);
-    return [...this.eachServer(template === undefined ? fleet.templates.names : [template])];
+    if (template !== undefined) this.#parts.fleet.templates.existingGroup(template);
+    return [...this.eachServer(template === undefined ? this.templates() : [template])];
   }
 
   /**
@@ -287,12 +285,12 @@ export class Gateway {
   *eachServer(templates: readonly string[]): Generator<Server> {
     for (const template of templates)
       if (this.hasTemplate(template))
-        for (const status of this.#deps.fleet.templates.existingGroup(template).eachStatus())
+        for (const status of this.#parts.fleet.templates.existingGroup(template).eachStatus())
           yield this.#server(status);
   }
 
   #server(status: InstanceStatus): Server {
-    const { definitions, traffic, registry } = this.#deps;
+    const { definitions, traffic, registry } = this.#parts;
     const { template, serverId, nodeId, env, secretEnv = [] } = status.definition;
     const { requires = [] } = definitions.get(template) ?? {};
     const warnings = runsProgram(status.definition)
@@ -314,7 +312,7 @@ export class Gateway {
     const refusal = refusalOfRequest(template, request, options);
     if (refusal !== undefined) return throwError(() => refusal);
     if (this.views.has(template)) return this.views.exchange(template, request, options);
-    return this.#deps.dispatcher.exchange(template, request, options);
+    return this.#parts.dispatcher.exchange(template, request, options);
   }
 
   /** One request of any method; resolves with its result. Rejects with the errors of `exchange` and of `errorOf`. */
@@ -350,14 +348,14 @@ export class Gateway {
 
   /** The health of a template now. Draining and stopped instances are listed, but not counted. TEMPLATE_NOT_FOUND. */
   health(template: string): TemplateHealth {
-    const group = this.#deps.fleet.templates.existingGroup(template);
+    const group = this.#parts.fleet.templates.existingGroup(template);
     const instances = group.statuses().map(({ snapshot }) => snapshot);
     return { template, strategy: group.policy.strategy, instances, ...countHealth(instances) };
   }
 
   /** The counts of `health`, of one template or of all. TEMPLATE_NOT_FOUND. */
   countInstances(template?: string): Pick<TemplateHealth, 'total' | 'healthy'> {
-    return countHealth(this.#deps.fleet.templates.instances(template));
+    return countHealth(this.#parts.fleet.templates.instances(template));
   }
 
   /**
@@ -374,14 +372,14 @@ export class Gateway {
 
   /** The counts since the start, and the numbers of open things now. */
   stats(): GatewayStats {
-    const { fleet, clientSide, traffic } = this.#deps;
-    const clients = { maxSessions: clientSide.sessions.max, templates: traffic.clients() };
+    const { fleet, sessions, traffic } = this.#parts;
+    const clients = { maxSessions: sessions.max, templates: traffic.clients() };
     return { ...traffic.summary(), activeConnections: fleet.underWay, clients };
   }
 
   /** The load of every template now, and the state of its instances. */
   snapshot(): TemplateSnapshot[] {
-    const { fleet, traffic } = this.#deps;
+    const { fleet, traffic } = this.#parts;
     const clients = traffic.clients();
     return fleet.templates.names.map((template) => {
       const group = fleet.templates.group(template);
@@ -400,22 +398,22 @@ export class Gateway {
 
   /** Ids of the principals that have anything open as MCP clients: sessions, conversations, calls that wait for them. */
   openCallers(): ReadonlySet<string> {
-    return this.#deps.clientSide.owners;
+    return this.#parts.clientSide.owners;
   }
 
   /** The open sessions of MCP clients of the legacy era, with one template or with all. */
   sessions(): ShownSession[] {
-    return this.#deps.clientSide.sessions.list();
+    return this.#parts.sessions.list();
   }
 
   /** Ends a session, by its id in `sessions`, and answers its calls with SESSION_NOT_FOUND. Throws SESSION_NOT_FOUND. */
   endSession(id: string): void {
-    this.#deps.clientSide.sessions.endNamed(id, 'byApi');
+    this.#parts.sessions.endNamed(id, 'byApi');
   }
 
   /** Whether the database answers. Resolves within 2 s and never rejects; the answer may be a second old. */
   databaseStatus(): Promise<DatabaseState> {
-    return this.#deps.readDatabase();
+    return this.#parts.readDatabase();
   }
 
   /**
@@ -430,7 +428,7 @@ export class Gateway {
   }
 
   /** Kills every program at once, for a process that ends without waiting for `close`. */
-  readonly killPrograms = (): void => this.#deps.reaper.killAll();
+  readonly killPrograms = (): void => this.#parts.reaper.killAll();
 
   /** Closes the gateway with its grace time, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
@@ -439,7 +437,7 @@ export class Gateway {
 
   async #shutDown(graceMs: number): Promise<void> {
     this.#readiness.close();
-    const { fleet, registry, clientSide, sync, tests, clock, reaper } = this.#deps;
+    const { fleet, registry, clientSide, sync, tests, clock, reaper } = this.#parts;
     const synced = Promise.all([sync.close(), clientSide.endpoint.dismiss()]); // no new call begins
     this.#events.emit({ type: 'gateway.closing', atMs: clock.wall(), calls: fleet.underWay, graceMs });
     // Running changes may finish, but a database that does not answer must not keep the children alive.

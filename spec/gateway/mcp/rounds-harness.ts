@@ -3,6 +3,7 @@
 
 import { Subject } from 'rxjs';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
+import { ClientSessions } from '../../../src/actors/sessions/client-sessions.ts';
 import type { TemplatePolicy } from '../../../src/balancing/policy.ts';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
@@ -65,13 +66,23 @@ export class RoundsHarness {
     const { fleet, dispatcher, emit, budget } = this.inner;
     const scheduler = untimedScheduler();
     const store = new MemoryStore();
-    this.mcp = new ClientSide({
+    const clock = spreadClock(scheduler, simulatedClock);
+    const { declarations } = this.inner;
+    const memory = {
+      ...{ bufferedBytes: 256 * 1024 * 1024, declarations, heldQuestions: heldQuestions() },
+      listReader: new ListReader({ scheduler }),
+    };
+    const sessions = new ClientSessions({
+      ...{ clock, scheduler, fleet, dispatcher, budget, emit, ...memory },
       life: newLife(),
-      sessions: { max: LIMITS.sessions, idleMs: LIMITS.sessionIdleMs },
-      fleet,
-      dispatcher,
-      budget,
-      emit,
+      maxSessions: LIMITS.sessions,
+      idleMs: LIMITS.sessionIdleMs,
+      isAccepting: () => this.inner.isAccepting,
+      maxCallMs,
+    });
+    this.mcp = new ClientSide({
+      ...{ clock, scheduler, fleet, dispatcher, emit, memory, sessions, store },
+      options: { changedCallers$: this.changedCallers$, random: () => 0.5 },
       registry: {
         views: new ViewRegistry({ store, clock: simulatedClock, scheduler, emit, fleet }, STEPS),
         approvals: new ToolApprovals({
@@ -84,19 +95,6 @@ export class RoundsHarness {
           steps: STEPS,
         }),
       },
-      memory: {
-        bufferedBytes: 256 * 1024 * 1024,
-        declarations: this.inner.declarations,
-        heldQuestions: heldQuestions(),
-        listReader: new ListReader({ scheduler }),
-      },
-      scheduler,
-      clock: spreadClock(scheduler, simulatedClock),
-      isAccepting: () => this.inner.isAccepting,
-      changedCallers$: this.changedCallers$,
-      random: () => 0.5,
-      ...(maxCallMs === undefined ? {} : { maxCallMs }),
-      useOnce: async () => async () => {},
     });
   }
 

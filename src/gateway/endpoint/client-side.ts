@@ -4,14 +4,11 @@
 import { randomBytes } from 'node:crypto';
 import { endWith, ignoreElements, NEVER, type Observable, Subscription, takeUntil } from 'rxjs';
 import type { Dispatcher } from '../../actors/calls/dispatcher.ts';
-import type { RetryBudget } from '../../actors/calls/retry-budget.ts';
 import { CallsWithQuestions } from '../../actors/calls/stateless/calls-with-questions.ts';
 import { StatelessCalls } from '../../actors/calls/stateless/stateless-calls.ts';
 import { StatelessConversations } from '../../actors/calls/stateless/stateless-conversations.ts';
 import type { Fleet } from '../../actors/fleet.ts';
-import { ClientSessions } from '../../actors/sessions/client-sessions.ts';
-import type { SessionDeps } from '../../actors/sessions/session-deps.ts';
-import type { SessionKeeper } from '../../actors/sessions/session-keeper.ts';
+import type { ClientSessions } from '../../actors/sessions/client-sessions.ts';
 import { ChangeFeed } from '../../actors/subscriptions/change-feed.ts';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { droppingErrors } from '../../domain/errors/dropping-errors.ts';
@@ -20,7 +17,7 @@ import type { GatewayEvent } from '../../domain/events/events.ts';
 import { changedList } from '../../domain/mcp/mcp.ts';
 import { FairLruMap } from '../../domain/memory/fair-lru-map.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
-import type { ListStore } from '../../persistence/store.ts';
+import type { Store } from '../../persistence/store.ts';
 import { AggregateBackends } from '../../protocol/aggregate/aggregate-backends.ts';
 import { allTemplates } from '../../protocol/aggregate/all-templates.ts';
 import { ToolIndexes } from '../../protocol/aggregate/findable-tools.ts';
@@ -29,46 +26,37 @@ import { StoredLists } from '../../protocol/aggregate/stored-lists.ts';
 import { CallCounts } from '../../protocol/aggregate/views/view-limits.ts';
 import { Endpoint } from '../../protocol/endpoint.ts';
 import type { Backends } from '../../protocol/endpoint-backends.ts';
-import type { EndpointOptions, McpEndpoint } from '../../protocol/endpoint-types.ts';
+import type { McpEndpoint } from '../../protocol/endpoint-types.ts';
 import { CACHE_BYTES } from '../../protocol/template-lists.ts';
 import type { Registry } from '../../registry/registry.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
 import type { UserNotice } from '../instances/accounts-at-backends.ts';
 import type { MemoryBudgets } from '../memory-budgets.ts';
 import { type BackendDeps, hasUserAccounts, TemplateBackends } from './template-backends.ts';
+import { useOnceIn } from './used-confirmations.ts';
 import { Views, type ViewsDeps } from './views.ts';
 import { WithheldItems } from './withheld-items.ts';
 
 /** Interval at which a gateway that closes checks for calls in flight. */
 const IDLE_CHECK_MS = 50;
 
-interface ClientSideDeps
-  extends Timing,
-    Pick<SessionDeps, 'isDraining' | 'isCutOff' | 'untilLifeKnown'>,
-    Pick<
-      GatewayOptions,
-      'aggregate' | 'callLimiter' | 'changedCallers$' | 'maxCallMs' | 'stateKeys' | 'onFault' | 'random'
-    > {
+interface ClientSideDeps extends Timing {
+  readonly options: Pick<
+    GatewayOptions,
+    'aggregate' | 'callLimiter' | 'changedCallers$' | 'stateKeys' | 'onFault' | 'random'
+  >;
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
+  /** Closed with the endpoint. */
+  readonly sessions: ClientSessions;
   /** The views, and the approved tools of pinned templates and views. */
   readonly registry: Pick<Registry, 'views' | 'approvals'>;
-  readonly budget: RetryBudget;
   readonly emit: (event: GatewayEvent) => void;
   /** Hot: a template of which an instance became healthy. Default: none does. */
   readonly recovered$?: Observable<string> | undefined;
-  readonly isAccepting: () => boolean;
-  /** The life of this node. */
-  readonly life: string;
-  /** The bounds of sessions: see GatewayOptions. */
-  readonly sessions: { readonly max: number; readonly idleMs: number; readonly share?: number };
   readonly memory: Pick<MemoryBudgets, 'bufferedBytes' | 'declarations' | 'heldQuestions' | 'listReader'>;
-  /** Stores the sessions of clients, so that another life can recover them. Default: they end with the gateway. */
-  readonly keeper?: SessionKeeper | undefined;
-  /** Keeps the lists of templates over restarts. Default: they are read again. */
-  readonly lists?: ListStore | undefined;
-  /** Records the first use of the id of a confirmation on all nodes. */
-  readonly useOnce: EndpointOptions['useOnce'];
+  /** Keeps lists of templates over restarts, and records the first use of the id of a confirmation on all nodes. */
+  readonly store: Pick<Store, 'kind' | 'lists' | 'oauth' | 'serverTimeMs'>;
   /** The notices of a server, or of a new connection, to one user. Hot. Default: none. */
   readonly userNotices$?: Observable<UserNotice> | undefined;
 }
@@ -76,7 +64,6 @@ interface ClientSideDeps
 /** The endpoint, and everything that clients have open through it. Its creator closes it. */
 export class ClientSide {
   readonly endpoint: McpEndpoint;
-  readonly sessions: ClientSessions;
   readonly withheld: WithheldItems;
   readonly views: Views;
   readonly #deps: ClientSideDeps;
@@ -91,17 +78,15 @@ export class ClientSide {
   constructor(deps: ClientSideDeps) {
     const { clock, scheduler, memory } = deps;
     this.#deps = deps;
-    this.#onFault = droppingErrors(deps.onFault);
+    this.#onFault = droppingErrors(deps.options.onFault);
     this.withheld = new WithheldItems(clock, deps.emit, deps.registry.approvals.withheldOf);
-    const { max: maxSessions, idleMs, share } = deps.sessions;
-    this.sessions = new ClientSessions({ ...deps, ...memory, maxSessions, idleMs, share });
-    const newId = () => this.sessions.newId();
+    const newId = () => deps.sessions.newId();
     this.#questions = new CallsWithQuestions({ scheduler, held: memory.heldQuestions, clock, newId });
     this.#statelessConversations = new StatelessConversations(memory.declarations, scheduler);
     this.#actors = this.#backendDeps();
     const aggregate = this.#aggregateDeps();
     const { lists, templates, listChanges$ } = aggregate;
-    const selection = allTemplates(lists, templates, scheduler, deps.aggregate, listChanges$);
+    const selection = allTemplates(lists, templates, scheduler, deps.options.aggregate, listChanges$);
     this.#aggregate = new AggregateBackends({ ...aggregate, selection });
     this.views = this.#makeViews(aggregate);
     this.endpoint = this.#makeEndpoint();
@@ -110,12 +95,13 @@ export class ClientSide {
 
   /** The dependencies of the backends of each template. */
   #backendDeps(): BackendDeps {
-    const { fleet, clock, scheduler, memory, random = Math.random, userNotices$ } = this.#deps;
+    const { fleet, sessions, clock, scheduler, memory, userNotices$ } = this.#deps;
+    const { random = Math.random } = this.#deps.options;
     const statelessConversations = this.#statelessConversations;
     const closed$ = fleet.listChanged$.pipe(ignoreElements(), endWith(true));
     return {
       fleet,
-      sessions: this.sessions,
+      sessions,
       stateless: new StatelessCalls({ ...this.#deps, statelessConversations }),
       feed: new ChangeFeed({ fleet, statelessConversations, scheduler, random, clock }),
       clock,
@@ -128,8 +114,7 @@ export class ClientSide {
 
   /** The dependencies of all aggregates: the one of all templates, and each view. */
   #aggregateDeps() {
-    const { fleet, scheduler, recovered$, lists: store } = this.#deps;
-    const { clock } = this.#deps;
+    const { fleet, sessions, clock, scheduler, recovered$, store } = this.#deps;
     const backendsOf = (template: string) => this.#of(template);
     const listChanges$ = fleet.listChanged$;
     const hasUserLists = (template: string) => hasUserAccounts(fleet, template);
@@ -143,7 +128,8 @@ export class ClientSide {
       onListed: this.withheld.listed,
       hasInstances: (template) =>
         fleet.templates.has(template) && fleet.templates.group(template).byId.size > 0,
-      kept: store && new StoredLists({ store, clock, hasUserLists }),
+      kept:
+        store.kind === 'memory' ? undefined : new StoredLists({ store: store.lists, clock, hasUserLists }),
     });
     return {
       clock,
@@ -151,7 +137,7 @@ export class ClientSide {
       backendsOf,
       indexes: new ToolIndexes(),
       scheduler,
-      sessions: this.sessions,
+      sessions,
       templates: () => fleet.templates.names,
       timeoutFor: (template: string, tool?: string, ofViewMs?: number) =>
         timeoutFor(fleet.templates.group(template).policy, tool, ofViewMs),
@@ -165,14 +151,14 @@ export class ClientSide {
   #makeViews(aggregate: ViewsDeps['aggregate']): Views {
     const { fleet, dispatcher } = this.#deps;
     const { approvals, views: registry } = this.#deps.registry;
-    const { callLimiter = new CallCounts(this.#deps.clock) } = this.#deps;
+    const { callLimiter = new CallCounts(this.#deps.clock) } = this.#deps.options;
     const withheldOf = (template: string) => this.withheld.of(template);
     return new Views({ fleet, aggregate, dispatcher, callLimiter, approvals, registry, withheldOf });
   }
 
   #makeEndpoint(): McpEndpoint {
-    const { fleet, scheduler, memory, useOnce } = this.#deps;
-    const { stateKeys = [randomBytes(32)] } = this.#deps;
+    const { fleet, sessions, scheduler, clock, memory, store } = this.#deps;
+    const { stateKeys = [randomBytes(32)] } = this.#deps.options;
     return new Endpoint({
       backends: (pathName) => {
         if (pathName === undefined) return this.#aggregate;
@@ -182,21 +168,22 @@ export class ClientSide {
       },
       templatesOf: (name) => this.views.templatesOf(name),
       questions: this.#questions,
-      newSessionId: () => this.sessions.newId(),
+      newSessionId: () => sessions.newId(),
       stateKeys,
-      useOnce,
+      useOnce: useOnceIn(store, clock),
       onFault: this.#onFault,
       scheduler,
-      clock: this.#deps.clock,
+      clock,
       declarations: memory.declarations,
       bufferedBytes: memory.bufferedBytes,
     });
   }
 
   #followChanges(): void {
-    const { fleet, changedCallers$ = NEVER, userNotices$ } = this.#deps;
+    const { fleet, sessions, userNotices$ } = this.#deps;
+    const { changedCallers$ = NEVER } = this.#deps.options;
     // Ends the questions, sessions and conversations of an owner. The HTTP layer ends event streams without a session.
-    const perOwner = [this.#questions, this.sessions, this.#statelessConversations];
+    const perOwner = [this.#questions, sessions, this.#statelessConversations];
     const changes = changedCallers$.subscribe((ownerId) => {
       Promise.all(perOwner.map((each) => each.endOf(ownerId))).catch(this.#onFault);
     });
@@ -211,7 +198,7 @@ export class ClientSide {
   /** Ids of the owners that have something open that `changedCallers$` can end. */
   get owners(): ReadonlySet<string> {
     return new Set([
-      ...this.sessions.owners,
+      ...this.#deps.sessions.owners,
       ...this.#questions.owners,
       ...this.#statelessConversations.owners,
     ]);
@@ -228,16 +215,16 @@ export class ClientSide {
     const closing = this.#untilIdle(graceMs).then(() =>
       Promise.all([this.#questions.close(), this.endpoint.close(), this.#statelessConversations.close()]),
     );
-    await Promise.all([dismissed, this.sessions.closeAll(graceMs), closing]);
+    await Promise.all([dismissed, this.#deps.sessions.closeAll(graceMs), closing]);
   }
 
   /** Resolves when no call is in flight, or waits within a session, or the grace time is over. */
   #untilIdle(graceMs: number): Promise<void> {
-    const { fleet, clock } = this.#deps;
+    const { fleet, sessions, clock } = this.#deps;
     const untilMs = clock.now() + graceMs;
     const { promise, resolve } = Promise.withResolvers<void>();
     const check = (): void => {
-      if (fleet.underWay + this.sessions.size === 0 || clock.now() >= untilMs) resolve();
+      if (fleet.underWay + sessions.size === 0 || clock.now() >= untilMs) resolve();
       else clock.alarm(IDLE_CHECK_MS, check);
     };
     check();
