@@ -4,7 +4,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
-  'Structure of the program': [1, 2, 369, 3, 63, 13, 37, 66, 213, 308, 339, 368, 195, 374, 304, 84, 180, 409],
+  'Structure of the program': [
+    1, 2, 369, 3, 63, 13, 37, 66, 213, 308, 339, 368, 195, 374, 304, 84, 180, 409, 420,
+  ],
   'Configuration, errors and documents': [4, 129, 5, 107, 370, 21, 125, 72, 229],
   'Instances, templates and the registry': [
     6, 15, 324, 57, 58, 59, 60, 98, 65, 373, 122, 235, 238, 389, 390, 242,

@@ -18,6 +18,7 @@ import type { CookieJar } from './cookie-jar.ts';
 import { connectionFailed } from './failures.ts';
 import { readRefusal } from './refusal-text.ts';
 
+/** Gets the messages of an answer as they arrive, then its end or its failure. */
 export interface AnswerSink {
   /** Asked when there is a connection for the request. False: it is not sent, and the sink gets nothing more. */
   mayBeSent?(): boolean;
