@@ -112,6 +112,11 @@ export const LIMITS = {
   passwordBytes: 72,
   /** The shortest secret that signs or encrypts. Source: RFC 7518, 3.2: the key of HS256 has at least the size of its hash. */
   secretBytes: 32,
+  /**
+   * Fields of a form, of a login as JSON, and of the query of a page of the sign-in: callers without credentials
+   * may send them, and libraries look for each among all.
+   */
+  formFields: 100,
 } as const;
 
 /** Bounds of the dedicated processes and conversations of one instance. */

@@ -1,6 +1,8 @@
 // Rules for texts: valid Unicode, invisible characters, length, the encoding in HTTP headers, timestamps as people
 // write them, and the last output of a failed program.
 
+import { LIMITS } from './limits.ts';
+
 /** True for text without NUL characters and lone surrogates, which no database, backend or log must get. */
 export function isCleanText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
@@ -12,6 +14,11 @@ export function isCleanText(text: string): boolean {
  */
 export function caseless(text: string): string {
   return text.toLowerCase().toUpperCase();
+}
+
+/** True for a form or a query with more than LIMITS.formFields. */
+export function hasManyFields(text: string): boolean {
+  return text.split('&', LIMITS.formFields + 1).length > LIMITS.formFields;
 }
 
 /** `1 instance`, `2 instances`. */

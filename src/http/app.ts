@@ -69,7 +69,6 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const authorizationServer =
     options.authorizationServer &&
     new LazyAuthorizationServer(options.authorizationServer, {
-      proxies,
       accounts: backendAccounts,
       templatesOf: templatesOf(gateway),
     });

@@ -13,11 +13,6 @@ export const HTTP_LIMITS = {
   managementValues: 10_000,
   /** Small, because the sender of a form is not authenticated. */
   formBytes: 64 * 1024,
-  /**
-   * Fields of a form, of a login as JSON, and of the query of a page of the sign-in: callers without credentials
-   * may send them, and libraries look for each among all.
-   */
-  formFields: 100,
   /** Refusals of one caller that the audit log records in a minute; unknown callers count as one. */
   recordedRefusalsPerMinute: 30,
   /** Characters of a path that logs and errors repeat. */

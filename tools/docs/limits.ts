@@ -80,7 +80,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Fields of a form; values of a login and of a question for a proof, which have 64 KiB; parameters of a page of the sign-in',
-      count(HTTP_LIMITS.formFields),
+      count(LIMITS.formFields),
       '`422`; `400` from the authorization server',
     ],
     ['Nesting depth of a body', count(LIMITS.nestingDepth), '`422`, -32600'],

@@ -1,5 +1,6 @@
 // The middleware that reads the bodies of one app: which reader a route has, and how many bytes it may read.
 
+import { LIMITS } from '../../domain/limits.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { type BodyCosts, body } from '../middleware/body.ts';
 import type { HttpMiddleware, KoaContext, RouteContext, RouteMiddleware } from '../request.ts';
@@ -15,7 +16,7 @@ export interface BodyMiddleware {
 
 /** `maxBytes`: the largest body; that of a form has a smaller bound of its own. */
 export function bodyMiddleware(maxBytes: number, costs: BodyCosts): BodyMiddleware {
-  const form = { maxBytes: Math.min(maxBytes, HTTP_LIMITS.formBytes), mostValues: HTTP_LIMITS.formFields };
+  const form = { maxBytes: Math.min(maxBytes, HTTP_LIMITS.formBytes), mostValues: LIMITS.formFields };
   const readers = {
     short: body(readDirect, { kind: 'short', ...form }, costs),
     call: body(readDirect, { kind: 'call', maxBytes }, costs),

@@ -18,8 +18,7 @@ import {
   skipValue,
 } from '../../domain/json/json-scanner.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { HIDES_BAD_TEXT, NOT_UNICODE } from '../../domain/text.ts';
-import { HTTP_LIMITS } from '../limits.ts';
+import { HIDES_BAD_TEXT, hasManyFields, NOT_UNICODE } from '../../domain/text.ts';
 
 /**
  * Parses JSON. Raises MALFORMED_JSON for broken UTF-8 and broken JSON; VALIDATION_ERROR for an empty body, for NUL
@@ -116,16 +115,10 @@ export function parseFormBody(bytes: Buffer): Readonly<Record<string, string>> {
   const text = bytes.toString('utf8');
   const isBad = !isUtf8(bytes) || text.includes('\0') || HIDES_BAD_TEXT.test(text);
   if (isBad) throw validationFailed([{ loc: ['body'], ...NOT_UNICODE }]);
-  if (hasManyFields(text)) throw validationFailed([tooMuch('values', HTTP_LIMITS.formFields)]);
+  if (hasManyFields(text)) throw validationFailed([tooMuch('values', LIMITS.formFields)]);
   const pairs = [...new URLSearchParams(text)];
   if (new Set(pairs.map(([name]) => name)).size < pairs.length) throw validationFailed([TWICE]);
   return Object.fromEntries(pairs);
-}
-
-/** Whether a form or a query has more than HTTP_LIMITS.formFields. */
-export function hasManyFields(text: string): boolean {
-  const { formFields } = HTTP_LIMITS;
-  return text.split('&', formFields + 1).length > formFields;
 }
 
 const TWICE: ValidationItem = {

@@ -2,6 +2,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { Credentials } from '../../auth/credentials.ts';
+import { sessionTokenIn } from '../../auth/session-cookie.ts';
 
 /** The part of a request that a check of credentials reads. */
 export interface CredentialedRequest {
@@ -19,7 +20,7 @@ export function credentialsOf(context: CredentialedRequest): Credentials {
   const apiKey = typeof key === 'string' ? key : undefined;
   const hasOthers = authorization !== undefined || apiKey !== undefined;
   if (!hasOthers && hasConsoleHeader(context) && isOwnHost(context)) {
-    const token = tokenIn(context.req.headers.cookie);
+    const token = sessionTokenIn(context.req.headers.cookie);
     if (token !== undefined) return { authorization: `Bearer ${token}` };
   }
   return { authorization, apiKey, connection: context.req.socket };
@@ -36,20 +37,4 @@ export function hasConsoleHeader({ req: { headers } }: CredentialedRequest): boo
 /** True unless the `Origin` has another host than the gateway. Its scheme may differ: a proxy that is not trusted may end TLS. */
 export function isOwnHost({ req: { headers }, state }: CredentialedRequest): boolean {
   return headers.origin === undefined || state.isSameHost === true;
-}
-
-const NAME = 'stagedoor_session';
-const COOKIE = /(?:^|;\s*)stagedoor_session=([^;]*)/g;
-const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/;
-
-/** The token of a `Cookie` header. Undefined for two cookies of this name: another site may have set either of them. */
-function tokenIn(cookies: string | undefined): string | undefined {
-  const [token, other] = [...(cookies ?? '').matchAll(COOKIE)].map(([, value = '']) => value.trim());
-  return token !== undefined && other === undefined && TOKEN.test(token) ? token : undefined;
-}
-
-/** The header `Set-Cookie` of a session as `[name, value]`. `isSecure`: the request came over TLS. */
-export function sessionCookie(token: string, seconds: number, isSecure: boolean): readonly string[] {
-  const flags = `HttpOnly; SameSite=Strict; Path=/; Max-Age=${seconds}`;
-  return ['Set-Cookie', `${NAME}=${token}; ${flags}${isSecure ? '; Secure' : ''}`];
 }

@@ -18,13 +18,12 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { networkOf } from '../../net/network-of.ts';
 import type { OAuthStore } from '../../persistence/oauth-store.ts';
 import type { Store } from '../../persistence/store.ts';
-import { NOT_STORED } from '../records/schemas.ts';
 import { ClientDocuments } from './clients/client-documents.ts';
 import { Clients } from './clients/clients.ts';
 import { GuardedFetch } from './clients/guarded-fetch.ts';
 import { Endpoints } from './endpoints.ts';
 import { DEVICE_PATH } from './metadata.ts';
-import { type OAuthExchange, sendJson, sendPage } from './oauth-exchange.ts';
+import { type OAuthExchange, sendBusy, sendPage } from './oauth-exchange.ts';
 import {
   answerUnavailable,
   makeProvider,
@@ -234,6 +233,6 @@ export class AuthorizationServer {
       sendPage(response, unavailablePage());
       return;
     }
-    sendJson(response, 503, TEMPORARILY_UNAVAILABLE, [...NOT_STORED, 'Retry-After', '5']);
+    sendBusy(response, 503, TEMPORARILY_UNAVAILABLE.error_description, 5);
   }
 }

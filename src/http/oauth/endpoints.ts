@@ -8,10 +8,9 @@ import { PROVIDER_CALLBACK } from '../../config/provider-settings.ts';
 import { CLIENT_SCOPES, userPrincipalId } from '../../domain/accounts/account.ts';
 import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
+import { hasManyFields } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { networkOf } from '../../net/network-of.ts';
-import { hasManyFields } from '../body/parse-body.ts';
-import { NOT_STORED } from '../records/schemas.ts';
 import { BadClient, metadataOf } from './clients/client-record.ts';
 import type { Clients } from './clients/clients.ts';
 import { DEVICE_PATH, METADATA_PATHS, metadataDocument } from './metadata.ts';
@@ -264,17 +263,17 @@ export class Endpoints {
     try {
       this.#options.clients.admit(address);
       const text = await formOf(request, 'application/json');
-      if (text === undefined) return sendJson(response, 400, BAD_REGISTRATION, NOT_STORED);
+      if (text === undefined) return sendJson(response, 400, BAD_REGISTRATION);
       const client = await this.#options.clients.register(
         text.length > MAX_REGISTRATION ? undefined : jsonIn(text),
       );
       const { application_type: _, ...metadata } = metadataOf(client);
       const issuedAt = Math.floor(this.#options.clock.wall() / 1_000);
       const secret = client.secret === undefined ? {} : { client_secret_expires_at: 0 };
-      return sendJson(response, 201, { ...metadata, ...secret, client_id_issued_at: issuedAt }, NOT_STORED);
+      return sendJson(response, 201, { ...metadata, ...secret, client_id_issued_at: issuedAt });
     } catch (thrown) {
       if (thrown instanceof BadClient)
-        return sendJson(response, 400, { error: thrown.code, error_description: thrown.message }, NOT_STORED);
+        return sendJson(response, 400, { error: thrown.code, error_description: thrown.message });
       if (!hasCode(thrown, 'TOO_MANY_ATTEMPTS')) throw thrown;
       const { retryAfterSeconds = 60 } = asGatewayError(thrown).facts;
       return sendBusy(response, 429, 'too many registrations; try again later', retryAfterSeconds);

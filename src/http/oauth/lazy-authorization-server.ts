@@ -5,14 +5,11 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
 import { loadOnce } from '../../domain/memory/load-once.ts';
 import { networkOf } from '../../net/network-of.ts';
-import type { Proxies } from '../callers/proxies.ts';
-import { NOT_STORED } from '../records/schemas.ts';
-import type { HttpMiddleware } from '../request.ts';
 import type { AuthorizationServer, AuthorizationServerOptions } from './authorization-server.ts';
 import type { Clients } from './clients/clients.ts';
 import { sweepExpiredRows } from './expired-rows.ts';
 import { loadAuthorizationServer } from './load-authorization-server.ts';
-import { sendJson } from './oauth-exchange.ts';
+import { type OAuthExchange, sendJson } from './oauth-exchange.ts';
 import type { BackendAccounts, ConnectionPages } from './pages/connection-pages.ts';
 import type { InteractionOptions } from './pages/interaction.ts';
 import { CONSOLE_PATH } from './sign-ins/continuations.ts';
@@ -21,7 +18,6 @@ import { StoreTurns } from './store-turns.ts';
 
 /** The parts of its app that the authorization server needs. */
 interface OwnApp extends Pick<InteractionOptions, 'templatesOf'> {
-  readonly proxies: Proxies;
   /** The accounts at backends, with their pages; undefined where there are none. */
   readonly accounts: BackendAccounts | undefined;
 }
@@ -51,6 +47,7 @@ export class LazyAuthorizationServer {
     const accountsOf = async (userId: string) => (await accounts?.connectedTemplates(userId)) ?? [];
     return new AuthorizationServer({ accountsOf, templatesOf, ...this.#options }, this.signIns);
   });
+  readonly #pages: (() => Promise<ConnectionPages>) | undefined;
 
   constructor(options: AuthorizationServerOptions, app: OwnApp) {
     this.#app = app;
@@ -71,6 +68,9 @@ export class LazyAuthorizationServer {
       clock,
       hasPasswordLogins,
     });
+    const { accounts } = app;
+    this.#pages =
+      accounts && loadOnce(() => pagesOf(accounts, this.signIns, this.#options, () => this.#load()));
   }
 
   /** The clients, for the routes of admins. */
@@ -78,33 +78,24 @@ export class LazyAuthorizationServer {
     return (await this.#load()).clients;
   }
 
-  /** Answers the requests for it; passes others on. */
-  middleware(): HttpMiddleware {
-    const { proxies, accounts } = this.#app;
-    const pages =
-      accounts && loadOnce(() => pagesOf(accounts, this.signIns, this.#options, () => this.#load()));
-    return async (context, next) => {
-      const { path, req: request, res: response, state } = context;
-      const isConnecting = pages !== undefined && CONNECTING.test(path);
-      const isFor = isConnecting || path.startsWith(PREFIX) || METADATA.test(path);
-      // Requests to another host name are not served: passwords would be typed at an address that is not the gateway's.
-      if (!isFor || this.#options.address.baseFor(proxies.host(request)) === undefined) return next();
-      if (path === WAYS && request.method === 'GET') return sendJson(response, 200, this.#ways(), NOT_STORED);
-      const service = isConnecting ? await pages() : await this.#load();
-      state.route = isConnecting ? '/connections/*' : path.startsWith(PREFIX) ? `${PREFIX}*` : path;
-      response.setHeader('X-Request-ID', state.requestId);
-      const address = proxies.address(request) ?? 'unknown';
-      const exchange = {
-        request,
-        response,
-        path,
-        address,
-        requestId: state.requestId,
-        isLocal: proxies.isLocal(request),
-        isForeign: state.isSameHost !== true && this.#isForeign(request),
-      };
-      await this.#network.run(networkOf(address), () => service.serve(exchange));
-    };
+  /**
+   * The route under which a request for it counts. Undefined for other paths, and for other host names: passwords would be
+   * typed at an address that is not the gateway's.
+   */
+  routeOf(path: string, host: string | undefined): string | undefined {
+    const isConnecting = this.#pages !== undefined && CONNECTING.test(path);
+    const isFor = isConnecting || path.startsWith(PREFIX) || METADATA.test(path);
+    if (!isFor || this.#options.address.baseFor(host) === undefined) return undefined;
+    if (isConnecting) return '/connections/*';
+    return path.startsWith(PREFIX) ? `${PREFIX}*` : path;
+  }
+
+  /** Answers a request for it, see `routeOf`. */
+  async serve(exchange: OAuthExchange): Promise<void> {
+    const { request, response, path, address } = exchange;
+    if (path === WAYS && request.method === 'GET') return sendJson(response, 200, this.#ways());
+    const service = CONNECTING.test(path) ? await this.#pages?.() : await this.#load();
+    await this.#network.run(networkOf(address), () => service?.serve(exchange));
   }
 
   close(): void {
@@ -123,7 +114,8 @@ export class LazyAuthorizationServer {
     };
   }
 
-  #isForeign({ headers: { origin } }: IncomingMessage): boolean {
+  /** True for a request of a page of another origin. */
+  isForeign({ headers: { origin } }: IncomingMessage): boolean {
     return origin !== undefined && origin.toLowerCase() !== this.#options.address.issuer;
   }
 }

@@ -1,7 +1,7 @@
 // Loads the authorization server in several turns of the event loop. Source: ADR 276.
 
+import { loadInTurns } from '../../domain/memory/load-in-turns.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { loadInTurns } from '../load-in-turns.ts';
 
 /** Files of the library. */
 export const LIBRARY_MODULES = [

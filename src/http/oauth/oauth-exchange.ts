@@ -4,8 +4,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import { hasManyFields } from '../body/parse-body.ts';
-import { NOT_STORED } from '../records/schemas.ts';
+import { hasManyFields } from '../../domain/text.ts';
 import type { Page } from './pages/page.ts';
 
 export interface OAuthExchange {
@@ -74,12 +73,14 @@ export function sendPage(
   send(response, status, text, [...headers, ...further]);
 }
 
-/** `further`: header names and values in turn, after the media type. */
+const NO_STORE = ['Cache-Control', 'no-store'];
+
+/** `further`: header names and values in turn, after the media type. Default: caches must not store the answer. */
 export function sendJson(
   response: ServerResponse,
   status: number,
   value: object,
-  further: readonly string[] = [],
+  further: readonly string[] = NO_STORE,
 ): void {
   send(response, status, JSON.stringify(value), ['Content-Type', 'application/json', ...further]);
 }
@@ -91,7 +92,7 @@ export async function fieldsOf({
 }: Pick<OAuthExchange, 'request' | 'response'>): Promise<URLSearchParams | undefined> {
   const form = await formOf(request);
   if (form !== undefined) return new URLSearchParams(form);
-  sendJson(response, 400, BAD_FORM, NOT_STORED);
+  sendJson(response, 400, BAD_FORM);
   return undefined;
 }
 
@@ -108,12 +109,12 @@ export function sendBusy(
   retryAfterSeconds: number,
 ): void {
   const body = { error: 'temporarily_unavailable', error_description: reason };
-  sendJson(response, status, body, [...NOT_STORED, 'Retry-After', String(retryAfterSeconds)]);
+  sendJson(response, status, body, [...NO_STORE, 'Retry-After', String(retryAfterSeconds)]);
 }
 
 /** Sends the browser to another page of the gateway. */
 export function redirect(response: ServerResponse, location: string, further: readonly string[] = []): void {
-  send(response, 303, '', ['Location', location, 'Cache-Control', 'no-store', ...further]);
+  send(response, 303, '', ['Location', location, ...NO_STORE, ...further]);
 }
 
 function send(response: ServerResponse, status: number, text: string, headers: readonly string[]): void {

@@ -2,6 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import type { HashCaller } from '../../auth/accounts/passwords.ts';
+import { sessionCookie } from '../../auth/session-cookie.ts';
 import {
   type CreatedId,
   type Principal,
@@ -13,7 +14,6 @@ import { Email, KeyPermissions, RoleName, Username } from '../../domain/accounts
 import { notLinked, unknownProvider } from '../../domain/errors/account-errors.ts';
 import { restOfChange } from '../../domain/errors/gateway-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { sessionCookie } from '../callers/credentials.ts';
 import {
   CALLER_LIST_FIELDS,
   shownListFields,

@@ -17,6 +17,7 @@ import { ForwardedCallers } from '../forwarding/forwarded-callers.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { observe, reportLog } from '../middleware/access-log.ts';
 import { auditTrail, callTrail } from '../middleware/audit-trail.ts';
+import { authorizationServerRequests } from '../middleware/authorization-server.ts';
 import { admission, authorize, localAccounts } from '../middleware/authorize.ts';
 import { errors, rpcErrors } from '../middleware/errors.ts';
 import { type HostOriginCheckOptions, hostOriginCheck } from '../middleware/host-origin-check.ts';
@@ -98,7 +99,7 @@ export function routeTables(options: RouteTablesOptions): RouteTables {
       limiter: auth.limiter,
       services,
     }),
-    besides: authorizationServer?.middleware(),
+    besides: authorizationServer && authorizationServerRequests(authorizationServer, proxies),
     unmatched: (router) => unmatched(router, auth, proxies),
   };
 

@@ -99,7 +99,7 @@ export class ConnectionPages {
   async #document({ response }: OAuthExchange): Promise<void> {
     const { clientDocument } = await this.#options.accounts.open();
     if (clientDocument === undefined) sendPage(response, NO_PAGE);
-    else sendJson(response, 200, clientDocument);
+    else sendJson(response, 200, clientDocument, []);
   }
 
   /** The list, which belongs to no address. */

@@ -102,7 +102,7 @@ export function tooManyPage(): Page {
   return faultPage(429, 'Too many requests', 'This address has asked too often.', 'Try again in a minute.');
 }
 
-/** The page for an address with more than HTTP_LIMITS.formFields parameters. */
+/** The page for an address with more than LIMITS.formFields parameters. */
 export function tooLongPage(): Page {
   return faultPage(
     400,

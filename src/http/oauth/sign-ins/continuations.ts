@@ -2,7 +2,7 @@
 // 214.
 
 import type { Auth } from '../../../auth/auth.ts';
-import { sessionCookie } from '../../callers/credentials.ts';
+import { sessionCookie } from '../../../auth/session-cookie.ts';
 import { DEVICE_PATH } from '../metadata.ts';
 import type { Continuation, Purpose } from './provider-sign-ins.ts';
 import type { SignIns } from './sign-ins.ts';
