@@ -199,7 +199,7 @@ test('have at most 1,500 words each, except references, benchmarks and the index
 test('quote lines of the log as the program writes them', () => {
   const sources = [
     ...['src/cli/foreground/event-log.ts', 'src/server/clock-skew.ts', 'src/auth/audit/audit.ts'],
-    ...['src/transports/stdio/reaper-pipe.ts', 'src/http/oauth/expired-rows.ts'],
+    ...['src/transports/stdio/reaper-pipe.ts', 'src/authorization-server/expired-rows.ts'],
   ];
   const written = sources.map((source) => readFileSync(join(root, source), 'utf8')).join();
   const rows = textOf('docs/reference/logs.md').match(/^\| `[^|]*\| `(?:debug|info|warn)` \|/gm) ?? [];
@@ -210,7 +210,7 @@ test('quote lines of the log as the program writes them', () => {
 });
 
 test('name the title of each page of the sign-in that shows a fault', () => {
-  const folder = join(root, 'src/http/oauth');
+  const folder = join(root, 'src/authorization-server');
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
     .map((name) => readFileSync(join(folder, name), 'utf8'));

@@ -2,6 +2,8 @@
 // src/server/listeners.ts has sockets, ports and connection timeouts.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { AuthorizationServerOptions } from '../authorization-server/authorization-server.ts';
+import { LazyAuthorizationServer } from '../authorization-server/lazy-authorization-server.ts';
 import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import { ToolRights } from '../domain/accounts/rights.ts';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
@@ -14,8 +16,6 @@ import { OpenRequests } from './callers/open-requests.ts';
 import { createProxies } from './callers/proxies.ts';
 import { type ServicesOptions, servicesOf } from './make-services.ts';
 import type { BodyCosts } from './middleware/body.ts';
-import type { AuthorizationServerOptions } from './oauth/authorization-server.ts';
-import { LazyAuthorizationServer } from './oauth/lazy-authorization-server.ts';
 import { auditConnections } from './routes/connections.ts';
 import { type AppListener, routeListener } from './routing/route-listener.ts';
 import { type RouteTablesOptions, routeTables } from './routing/route-tables.ts';

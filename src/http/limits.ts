@@ -13,8 +13,6 @@ export const HTTP_LIMITS = {
   managementValues: 10_000,
   /** Small, because the sender of a form is not authenticated. */
   formBytes: 64 * 1024,
-  /** Refusals of one caller that the audit log records in a minute; unknown callers count as one. */
-  recordedRefusalsPerMinute: 30,
   /** Characters of a path that logs and errors repeat. */
   loggedPathCharacters: 512,
   mediaTypeCharacters: 100,

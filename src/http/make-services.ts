@@ -2,6 +2,7 @@
 // and from the options of the app.
 
 import type { Logger } from 'pino';
+import type { LazyAuthorizationServer } from '../authorization-server/lazy-authorization-server.ts';
 import { PerList } from '../domain/memory/per-list.ts';
 import { UserShares } from '../domain/memory/user-shares.ts';
 import type { Gateway } from '../gateway/gateway.ts';
@@ -14,7 +15,6 @@ import { PeerEvents } from './all-nodes/peer-events.ts';
 import { PeerLoads } from './all-nodes/peer-loads.ts';
 import { consoleReply } from './docs/console.ts';
 import { documentsOf } from './docs/documents.ts';
-import type { LazyAuthorizationServer } from './oauth/lazy-authorization-server.ts';
 import { ROUTES } from './routes/index.ts';
 import { EXAMINATIONS } from './routes/server-doctor.ts';
 import type { Services } from './services.ts';

@@ -1,6 +1,7 @@
 // The services that the handlers of routes use. make-services.ts makes them.
 
 import type { Auth } from '../auth/auth.ts';
+import type { LazyAuthorizationServer } from '../authorization-server/lazy-authorization-server.ts';
 import type { ForwardingPeers } from '../cluster/channel/peers.ts';
 import type { ConfigRow } from '../config/config.ts';
 import type { SignIn } from '../domain/accounts/resource.ts';
@@ -19,7 +20,6 @@ import type { Deployment } from './all-nodes/deployment.ts';
 import type { PeerEvents } from './all-nodes/peer-events.ts';
 import type { consoleReply } from './docs/console.ts';
 import type { documentsOf } from './docs/documents.ts';
-import type { LazyAuthorizationServer } from './oauth/lazy-authorization-server.ts';
 import type { RecentEvents } from './sse/recent-events.ts';
 
 /** The services of the handlers. */

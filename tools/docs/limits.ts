@@ -10,6 +10,7 @@ import {
   MAX_RESOURCES,
   MAX_SUBSCRIBE_REQUESTS,
 } from '../../src/actors/subscriptions/resource-subscriptions.ts';
+import { MAX_ASKED_PER_MINUTE } from '../../src/authorization-server/pages/connection-pages.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { SETTINGS_FILE } from '../../src/config/sources.ts';
 import { MAX_ANCHORS } from '../../src/config/yaml.ts';
@@ -31,7 +32,6 @@ import { REPLACEABLE_MS } from '../../src/domain/sessions/mcp-session.ts';
 import { TESTS } from '../../src/gateway/instances/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/instances/open-transport.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
-import { MAX_ASKED_PER_MINUTE } from '../../src/http/oauth/pages/connection-pages.ts';
 import { MAX_CHECK_MS } from '../../src/http/records/server-input.ts';
 import { EXAMINATIONS } from '../../src/http/routes/server-doctor.ts';
 import { COMPILED_BYTES } from '../../src/protocol/aggregate/views/view-directory.ts';
@@ -157,7 +157,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ['Passwords that are hashed at the same time; that wait', '2; 20', '`429` for the largest share'],
     [
       'Wrong logins, and changes without credentials, in the audit log in a minute; addresses counted apart',
-      `${count(HTTP_LIMITS.recordedRefusalsPerMinute)}; 1,000`,
+      `${count(LIMITS.recordedRefusalsPerMinute)}; 1,000`,
       'counted in `suppressed` of the next entry, or of one at a stop',
     ],
     ['Messages in one batch (revision 2025-03-26 only)', count(LIMITS.batchMessages), '`400`'],

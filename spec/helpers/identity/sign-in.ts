@@ -14,12 +14,12 @@ import type {
 } from '@modelcontextprotocol/sdk/shared/auth.js';
 import { Issuers } from '../../../src/auth/issuers/issuers.ts';
 import { OAuthKeys } from '../../../src/auth/oauth/oauth-keys.ts';
+import type { AuthorizationServerOptions } from '../../../src/authorization-server/authorization-server.ts';
+import type { LazyAuthorizationServer } from '../../../src/authorization-server/lazy-authorization-server.ts';
 import type { IssuerSetting } from '../../../src/config/issuer-settings.ts';
 import { GatewayAddress, isResourcePath } from '../../../src/domain/accounts/resource.ts';
 import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
-import type { AuthorizationServerOptions } from '../../../src/http/oauth/authorization-server.ts';
-import type { LazyAuthorizationServer } from '../../../src/http/oauth/lazy-authorization-server.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { isPage, ScriptedBrowser, type Visited } from '../browsers/scripted-browser.ts';

@@ -4,8 +4,8 @@ import type { Principal } from '../../../src/domain/accounts/account.ts';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { insufficientPermissions, rateLimitExceeded } from '../../../src/domain/errors/account-errors.ts';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import { ClientGone } from '../../../src/http/client-gone.ts';
-import { HTTP_LIMITS } from '../../../src/http/limits.ts';
 import { auditTrail } from '../../../src/http/middleware/audit-trail.ts';
 import { json } from '../../../src/http/replies/reply.ts';
 import { respond } from '../../../src/http/replies/respond.ts';
@@ -43,7 +43,7 @@ async function serve(work: (state: { principal?: Principal; trail?: Trail }) => 
   return { ...app, entries, suppressed, ask };
 }
 
-const MOST = HTTP_LIMITS.recordedRefusalsPerMinute;
+const MOST = LIMITS.recordedRefusalsPerMinute;
 
 test('records a client that disconnected as 499', async () => {
   const app = await serve(() => {

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import * as assert from 'uvu/assert';
-import { HTTP_LIMITS } from '../../../src/http/limits.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Json } from '../../fixtures/wire.ts';
 import { modern, openSession, toolCall } from '../../helpers/clients/mcp-messages.ts';
 import { until } from '../../helpers/eventually.ts';
@@ -63,8 +63,7 @@ test('lists changes, logins and refusals with their actor, newest first, without
 test('wrong logins beyond the recorded ones are counted in the next entry of a login', async () => {
   const login = (username: string, password: string) =>
     app.ask('POST', '/auth/login', { body: { username, password } });
-  for (let count = 0; count < HTTP_LIMITS.recordedRefusalsPerMinute + 7; count += 1)
-    await login('eve', 'wrong');
+  for (let count = 0; count < LIMITS.recordedRefusalsPerMinute + 7; count += 1) await login('eve', 'wrong');
   await login('ada', PASSWORD);
   await login('ada', PASSWORD);
   const entries = await entriesOf();
@@ -76,7 +75,7 @@ test('wrong logins beyond the recorded ones are counted in the next entry of a l
       ['unknown', undefined],
     ],
   );
-  assert.is(entries.length, HTTP_LIMITS.recordedRefusalsPerMinute + 2);
+  assert.is(entries.length, LIMITS.recordedRefusalsPerMinute + 2);
 });
 
 test('answers with pages of entries, each once', async () => {

@@ -1,4 +1,4 @@
-// The list of connected accounts. How they are connected is in http/oauth/connections.spec.ts.
+// The list of connected accounts. How they are connected is in authorization-server/connections.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';

@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { DEVICE_GRANT } from '../../../src/http/oauth/clients/client-record.ts';
+import { DEVICE_GRANT } from '../../../src/authorization-server/clients/client-record.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
 import { isPage, pageOf, ScriptedBrowser, textOf } from '../../helpers/browsers/scripted-browser.ts';

@@ -1,6 +1,6 @@
 // Renews the token of a sign-in by browser. Several commands may do so at once: the gateway gives all of them the same answer.
 
-import { COMMAND_LINE } from '../../http/oauth/clients/client-record.ts';
+import { COMMAND_LINE } from '../../authorization-server/clients/client-record.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import { askOAuth } from './ask-oauth.ts';
 import { ProofUnavailable, requireProof } from './proof.ts';

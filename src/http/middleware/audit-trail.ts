@@ -7,10 +7,10 @@ import { nameOf } from '../../domain/accounts/account.ts';
 import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
 import { asGatewayError, ERRORS, type ErrorCode } from '../../domain/errors/errors.ts';
 import { CALL_ACTION } from '../../domain/events/audit.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Proxies } from '../callers/proxies.ts';
 import { CLIENT_CLOSED_REQUEST, ClientGone } from '../client-gone.ts';
-import { HTTP_LIMITS } from '../limits.ts';
 import { type HttpContext, type ReportListener, type RouteMiddleware, templateIn } from '../request.ts';
 import type { HttpRoute } from '../routing/route.ts';
 
@@ -30,7 +30,7 @@ export function auditTrail(
   now: Clock['now'],
 ): (route: Pick<HttpRoute, 'method' | 'path' | 'changesNothing'>) => RouteMiddleware[] {
   const refusals = new WindowCounter({ windowSeconds: 60, keys: MAX_CALLERS });
-  const most = HTTP_LIMITS.recordedRefusalsPerMinute;
+  const most = LIMITS.recordedRefusalsPerMinute;
   const record = (action: string, { state, path, req }: HttpContext, status: number): void => {
     const { requestId, principal = UNKNOWN, trail } = state;
     const actor = trail?.actor ?? principal;

@@ -1,7 +1,7 @@
 // Gives the authorization server its requests. Source: ADR 203.
 
+import type { LazyAuthorizationServer } from '../../authorization-server/lazy-authorization-server.ts';
 import type { Proxies } from '../callers/proxies.ts';
-import type { LazyAuthorizationServer } from '../oauth/lazy-authorization-server.ts';
 import type { HttpMiddleware } from '../request.ts';
 
 /** Answers the requests that are for the authorization server; passes others on. */

@@ -3,12 +3,12 @@
 
 import Type, { type Static } from 'typebox';
 import { checkLists } from '../../auth/accounts/accounts.ts';
+import { BadClient, type ClientRecord } from '../../authorization-server/clients/client-record.ts';
+import type { Clients } from '../../authorization-server/clients/clients.ts';
 import { SCOPES } from '../../domain/accounts/account.ts';
 import { clientNotFound } from '../../domain/errors/account-errors.ts';
 import { GatewayError } from '../../domain/errors/errors.ts';
 import { validationFailed } from '../../domain/errors/request-errors.ts';
-import { BadClient, type ClientRecord } from '../oauth/clients/client-record.ts';
-import type { Clients } from '../oauth/clients/clients.ts';
 import { listsIn, shownListFields, shownLists, WRITTEN_LISTS } from '../records/rights-fields.ts';
 import { closed, NOT_STORED, NullableTime, named, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
