@@ -3,7 +3,7 @@
 import { type Command, type OptionDefinition, optionFlag, optionsOf } from '../../src/cli/command.ts';
 import { COMMAND_BLOCKS, COMMANDS } from '../../src/cli/commands/index.ts';
 import { usages } from '../../src/cli/help.ts';
-import { CLIENT_OPTIONS } from '../../src/cli/remote/remote.ts';
+import { CLIENT_OPTIONS } from '../../src/cli/remote/client-options.ts';
 import { SETTING_OPTIONS } from '../../src/cli/setting-options.ts';
 import { code, item, linked, plain, wrap } from './markdown.ts';
 

@@ -9,7 +9,7 @@ import * as assert from 'uvu/assert';
 import { requestCredentials } from '../../../src/cli/accounts/credentials.ts';
 import { GatewayLink } from '../../../src/cli/bridge/gateway-link.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
-import { findGateway } from '../../../src/cli/remote/remote.ts';
+import { findGateway } from '../../../src/cli/remote/find-gateway.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { rejects } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -7,13 +7,9 @@ import { DEFAULT_URLS, filesIn, writeDaemon } from '../../../src/cli/background/
 import { CommandInput } from '../../../src/cli/command.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from '../../../src/cli/failures.ts';
 import { answeringUrl, answerOfGateway } from '../../../src/cli/remote/answering-url.ts';
-import {
-  findGateway as find,
-  pagedEntries,
-  type Remote,
-  requireGateway,
-  StreamBroken,
-} from '../../../src/cli/remote/remote.ts';
+import { findGateway as find, requireGateway } from '../../../src/cli/remote/find-gateway.ts';
+import { pagedEntries } from '../../../src/cli/remote/paged-entries.ts';
+import { type Remote, StreamBroken } from '../../../src/cli/remote/remote.ts';
 import { lockFile } from '../../../src/persistence/file-lock.ts';
 import { credentialsPath } from '../../../src/templates/command-exposure.ts';
 import { folderOfEach } from '../../helpers/folder.ts';

@@ -8,7 +8,8 @@ import { type CommandInput, JSON_OPTION, type OptionTable } from '../command.ts'
 import { CommandFailure, UsageError } from '../failures.ts';
 import type { TableColumns } from '../output.ts';
 import { type Fields, fields, objectsOf } from '../remote/answers.ts';
-import { findGateway, Remote } from '../remote/remote.ts';
+import { findGateway } from '../remote/find-gateway.ts';
+import { Remote } from '../remote/remote.ts';
 import { DATABASE_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import type { WrittenRights } from './account-options.ts';

@@ -5,7 +5,9 @@ import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { indentedJson, printable, printResult, type TableColumns, table } from '../output.ts';
 import { elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, ofTemplate, requireGateway } from '../remote/remote.ts';
+import { CLIENT_OPTIONS } from '../remote/client-options.ts';
+import { requireGateway } from '../remote/find-gateway.ts';
+import { ofTemplate } from '../remote/similar-names.ts';
 
 interface Kind {
   readonly name: 'template' | 'view';

@@ -8,7 +8,8 @@ import { trustUrl } from '../accounts/stored-tokens.ts';
 import { DEFAULT_URLS, usualUrls } from '../background/daemon-files.ts';
 import type { Command } from '../command.ts';
 import { answeringUrl } from '../remote/answering-url.ts';
-import { namedUrl, URL_OPTION } from '../remote/remote.ts';
+import { URL_OPTION } from '../remote/client-options.ts';
+import { namedUrl } from '../remote/find-gateway.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const bridge: Command = {

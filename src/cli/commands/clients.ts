@@ -5,7 +5,8 @@ import type { Command } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import { minute, printResult, type TableColumns, table } from '../output.ts';
 import { type Fields, fields, objectsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
+import { CLIENT_OPTIONS } from '../remote/client-options.ts';
+import { requireGateway } from '../remote/find-gateway.ts';
 
 const PATH = '/auth/clients';
 

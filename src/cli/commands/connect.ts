@@ -22,7 +22,8 @@ import type { Person } from '../connect/verify-sign-in.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { indentedJson, printable } from '../output.ts';
 import { resultWriter } from '../private-file.ts';
-import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
+import { CLIENT_OPTIONS } from '../remote/client-options.ts';
+import { requireGateway } from '../remote/find-gateway.ts';
 import { type Terminal, terminalWith } from '../terminal.ts';
 
 export const connect: Command = {

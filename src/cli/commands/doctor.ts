@@ -6,7 +6,8 @@ import type { NamedCheckResult } from '../doctor/checks.ts';
 import type { ServerReport } from '../doctor/server.ts';
 import { wrapLines } from '../help.ts';
 import { printable, printResult } from '../output.ts';
-import { findGateway, namedUrl, URL_OPTION } from '../remote/remote.ts';
+import { URL_OPTION } from '../remote/client-options.ts';
+import { findGateway, namedUrl } from '../remote/find-gateway.ts';
 import { SETTING_OPTIONS } from '../setting-options.ts';
 import { type Terminal, terminalWith } from '../terminal.ts';
 

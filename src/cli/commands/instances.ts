@@ -25,16 +25,11 @@ import {
   shownStateOf,
   warningsOf,
 } from '../remote/answers.ts';
-import {
-  CLIENT_OPTIONS,
-  GATEWAY_ANSWER_MS,
-  ofTemplate,
-  type Remote,
-  requireGateway,
-  TEMPLATE_OPTION,
-  WIDE_OPTION,
-} from '../remote/remote.ts';
+import { CLIENT_OPTIONS, TEMPLATE_OPTION, WIDE_OPTION } from '../remote/client-options.ts';
+import { requireGateway } from '../remote/find-gateway.ts';
+import { GATEWAY_ANSWER_MS, type Remote } from '../remote/remote.ts';
 import { instancePath, requestCommand } from '../remote/request-command.ts';
+import { ofTemplate } from '../remote/similar-names.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const instanceList: Command = {

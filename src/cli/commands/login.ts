@@ -15,7 +15,9 @@ import { CommandFailure, UsageError } from '../failures.ts';
 import { duration, printResult } from '../output.ts';
 import { answerOfGateway, SEEK_MS, variantsOf } from '../remote/answering-url.ts';
 import { fields } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, namedUrl, Remote, requireGateway } from '../remote/remote.ts';
+import { CLIENT_OPTIONS } from '../remote/client-options.ts';
+import { namedUrl, requireGateway } from '../remote/find-gateway.ts';
+import { Remote } from '../remote/remote.ts';
 import { type Terminal, terminalWith } from '../terminal.ts';
 
 export const gatewayLogin: Command = {

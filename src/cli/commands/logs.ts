@@ -10,7 +10,8 @@ import { CommandFailure, UsageError } from '../failures.ts';
 import { pause, untilSignal } from '../foreground/stop-signals.ts';
 import { printResult } from '../output.ts';
 import { fields } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
+import { CLIENT_OPTIONS } from '../remote/client-options.ts';
+import { requireGateway } from '../remote/find-gateway.ts';
 import { readSettings } from '../setting-options.ts';
 
 const LINES = 100;

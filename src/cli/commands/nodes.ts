@@ -3,7 +3,9 @@
 import type { Command } from '../command.ts';
 import { duration, printable, printResult, table } from '../output.ts';
 import { type Fields, fields, objectsOf, warningsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, type Remote, requireGateway } from '../remote/remote.ts';
+import { CLIENT_OPTIONS } from '../remote/client-options.ts';
+import { requireGateway } from '../remote/find-gateway.ts';
+import type { Remote } from '../remote/remote.ts';
 import { type AwaitedState, awaited, waitOption, waitSecondsIn } from '../remote/request-command.ts';
 import type { Terminal } from '../terminal.ts';
 

@@ -4,7 +4,9 @@ import { definedFields } from '../../domain/json/json.ts';
 import type { Command } from '../command.ts';
 import { duration, printResult, table } from '../output.ts';
 import { type Fields, fields, objectsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, pagedEntries, requireGateway, TEMPLATE_OPTION } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, TEMPLATE_OPTION } from '../remote/client-options.ts';
+import { requireGateway } from '../remote/find-gateway.ts';
+import { pagedEntries } from '../remote/paged-entries.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const sessionList: Command = {

@@ -12,14 +12,10 @@ import {
   shownReasonOf,
   shownStateOf,
 } from '../remote/answers.ts';
-import {
-  CLIENT_OPTIONS,
-  ofTemplate,
-  type Remote,
-  requireGateway,
-  TEMPLATE_OPTION,
-  WIDE_OPTION,
-} from '../remote/remote.ts';
+import { CLIENT_OPTIONS, TEMPLATE_OPTION, WIDE_OPTION } from '../remote/client-options.ts';
+import { requireGateway } from '../remote/find-gateway.ts';
+import type { Remote } from '../remote/remote.ts';
+import { ofTemplate } from '../remote/similar-names.ts';
 import type { Terminal } from '../terminal.ts';
 import { registryOfTemplate } from './instances.ts';
 

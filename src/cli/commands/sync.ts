@@ -3,7 +3,8 @@
 import type { Command } from '../command.ts';
 import { printable, printResult, table } from '../output.ts';
 import { elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
+import { CLIENT_OPTIONS } from '../remote/client-options.ts';
+import { requireGateway } from '../remote/find-gateway.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** The longest wait for all engines and clusters together, in ms. */

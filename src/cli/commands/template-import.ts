@@ -14,7 +14,9 @@ import type { Placeholders } from '../import/placeholders.ts';
 import type { PlannedImport } from '../import/plan.ts';
 import { indentedJson, printable, type TableColumns, table } from '../output.ts';
 import { type Fields, fields, instancesOf, shownReasonOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, findGateway, type Remote, requireGateway } from '../remote/remote.ts';
+import { CLIENT_OPTIONS } from '../remote/client-options.ts';
+import { findGateway, requireGateway } from '../remote/find-gateway.ts';
+import type { Remote } from '../remote/remote.ts';
 import { isAgreed, type Terminal } from '../terminal.ts';
 import { REGISTRY_OPTION, registryOf } from './template-search.ts';
 

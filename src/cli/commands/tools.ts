@@ -8,14 +8,10 @@ import { type Command, pairsOf } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { indentedJson, printable, printResult, type TableColumns, table } from '../output.ts';
 import { answerFault, answerIn, elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
-import {
-  CLIENT_OPTIONS,
-  GATEWAY_ANSWER_MS,
-  ofTemplate,
-  type Remote,
-  type RemoteEvent,
-  requireGateway,
-} from '../remote/remote.ts';
+import { CLIENT_OPTIONS } from '../remote/client-options.ts';
+import { requireGateway } from '../remote/find-gateway.ts';
+import { GATEWAY_ANSWER_MS, type Remote, type RemoteEvent } from '../remote/remote.ts';
+import { ofTemplate } from '../remote/similar-names.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const toolList: Command = {

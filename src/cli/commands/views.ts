@@ -9,7 +9,9 @@ import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { minute, printable, printResult, type TableColumns, table } from '../output.ts';
 import { type Fields, fields, objectsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, ofTemplate, requireGateway } from '../remote/remote.ts';
+import { CLIENT_OPTIONS } from '../remote/client-options.ts';
+import { requireGateway } from '../remote/find-gateway.ts';
+import { ofTemplate } from '../remote/similar-names.ts';
 import type { Terminal } from '../terminal.ts';
 import { fileText, standardInput } from './template-import.ts';
 

@@ -21,7 +21,7 @@ import type { CommandInput } from '../command.ts';
 import { type DatabaseReport, databaseReport } from '../database/open-database.ts';
 import { UsageError } from '../failures.ts';
 import { beginningOf, gatewayAt } from '../remote/answering-url.ts';
-import { namedUrl } from '../remote/remote.ts';
+import { namedUrl } from '../remote/find-gateway.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import { GATEWAY_CHECKS } from './gateway-checks.ts';

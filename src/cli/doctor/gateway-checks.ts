@@ -16,7 +16,8 @@ import {
   shownStateOf,
   warningsOf,
 } from '../remote/answers.ts';
-import { findGateway, type Remote } from '../remote/remote.ts';
+import { findGateway } from '../remote/find-gateway.ts';
+import type { Remote } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 import { attemptAsync, type CheckResult, ok, warn } from './result.ts';
 

@@ -8,7 +8,8 @@ import { definedFields } from '../../domain/json/json.ts';
 import { type CommandInput, pairsOf } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import { elementsOf, fields, objectsOf } from '../remote/answers.ts';
-import { ofTemplate, requireGateway } from '../remote/remote.ts';
+import { requireGateway } from '../remote/find-gateway.ts';
+import { ofTemplate } from '../remote/similar-names.ts';
 import type { Terminal } from '../terminal.ts';
 
 export interface ServerReport {

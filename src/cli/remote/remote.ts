@@ -1,53 +1,15 @@
-// Finds a running gateway and sends it the HTTP requests of commands. Every wait is bounded, and every failure is one line.
+// Sends the HTTP requests of commands to a gateway. Every wait is bounded, and every failure is one line.
 
-import { didYouMean } from '../../domain/nearest.ts';
 import { cutText, plainLine } from '../../domain/text.ts';
-import { ownCommand } from '../../domain/version.ts';
 import { SseReader } from '../../net/http1/sse-reader.ts';
-import { credentialsPath } from '../../templates/command-exposure.ts';
-import { type RequestCredentials, renewing, requestCredentials } from '../accounts/credentials.ts';
+import { type RequestCredentials, renewing } from '../accounts/credentials.ts';
 import { PROVEN_MS } from '../accounts/proof.ts';
-import { trustUrl } from '../accounts/stored-tokens.ts';
-import { DEFAULT_URLS, daemonHere, otherUrlHere } from '../background/daemon-files.ts';
-import { type CommandInput, JSON_OPTION, type OptionTable } from '../command.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
-import { answeringUrl, textWithin } from './answering-url.ts';
-import { answerFault, answerIn, elementsOf, type Fields, fields, issueText, objectsOf } from './answers.ts';
+import { textWithin } from './answering-url.ts';
+import { answerFault, answerIn, elementsOf, type Fields, fields, issueText } from './answers.ts';
 import { secured, speaksHttps } from './certificate-fault.ts';
 import { outcomeText, unreachable } from './unreachable.ts';
-
-/**
- * The gateway that `--url` or STAGEDOOR_URL names, whether it answers or not; else the first one that answers at a
- * usual address. `isTrusted`: whether --trust was given.
- */
-export async function findGateway(
-  written: string | undefined,
-  terminal: Pick<Terminal, 'env' | 'keySource' | 'folder' | 'busy' | 'note'>,
-  isTrusted = false,
-): Promise<Remote | undefined> {
-  const url = namedUrl(written, terminal.env) ?? (await answeringUrl(terminal));
-  if (url === undefined) return undefined;
-  const path = credentialsPath(terminal.env);
-  if (isTrusted && url.startsWith('http:') && trustUrl(path, url))
-    terminal.note(
-      `${url} now gets keys and tokens without a proof; "${ownCommand('gateway logout')} --url ${url}" ends that`,
-    );
-  const credentials = requestCredentials(url, terminal);
-  return new Remote(url, credentials, terminal.busy, terminal.note);
-}
-
-/** The address of a gateway from `--url`, else STAGEDOOR_URL. */
-export function namedUrl(written: string | undefined, env: Terminal['env']): string | undefined {
-  const text = written ?? (env.STAGEDOOR_URL || undefined);
-  if (text === undefined) return undefined;
-  const url = URL.parse(text);
-  if (url === null || !/^https?:$/.test(url.protocol)) {
-    const where = written === undefined ? 'STAGEDOOR_URL' : '--url';
-    throw new UsageError(`${where} must be a URL such as ${DEFAULT_URLS[0]}, not "${text}"`);
-  }
-  return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
-}
 
 interface RemoteRequest {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -324,123 +286,4 @@ function reasonsOf(answer: object): string {
     ? detail.map(issueText).join('; ')
     : String(detail ?? 'no reason given');
   return plainLine(cutText(reason, MAX_REASON_UNITS)).replace(/\.$/, '');
-}
-
-export const URL_OPTION: OptionTable = {
-  '--url <url>':
-    'URL of the gateway; default STAGEDOOR_URL, else the gateway in the background here, else 127.0.0.1:8080 or :8000, by http or https',
-  '--trust': 'Send key or token to this http URL without a proof that its gateway knows them, now and later',
-};
-
-export const CLIENT_OPTIONS: OptionTable = {
-  ...URL_OPTION,
-  ...JSON_OPTION,
-};
-
-export const TEMPLATE_OPTION: OptionTable = { '--template <name>': 'Only those of this template' };
-
-/** The option of commands with many columns; see `table` in output.ts. */
-export const WIDE_OPTION: OptionTable = {
-  '--wide': 'Show every column, also those that are empty or zero in every row; always so in a pipe',
-};
-
-/** The gateway that `findGateway` finds. Throws CommandFailure when no gateway answers. */
-export async function requireGateway(input: CommandInput, terminal: Terminal): Promise<Remote> {
-  const remote = await findGateway(input.text('url'), terminal, input.has('trust'));
-  if (remote !== undefined) return remote;
-  const here = await daemonHere(terminal);
-  const other = otherUrlHere(terminal);
-  const next =
-    other === undefined
-      ? `start one with "${ownCommand('gateway start')}" or name it with --url`
-      : `name that of this folder with --url ${other}`;
-  throw new CommandFailure(
-    here?.lost ?? `no gateway answers at ${here?.url ?? DEFAULT_URLS.join(' or ')}; ${next}`,
-  );
-}
-
-/** The number of entries of one answer. */
-const PAGE = 500;
-/** The longest time of a list without progress: a program at the address of a gateway may answer with pages without end. */
-const LIST_MS = 120_000;
-
-/**
- * At most `most` entries, from all pages. Throws the errors of `request`, and CommandFailure when the pages take
- * longer than `longestMs`, not counting those with entries where `most` bounds their number.
- */
-export async function pagedEntries(
-  gateway: Remote,
-  path: string,
-  name: string,
-  { query = new URLSearchParams(), most = Number.POSITIVE_INFINITY, longestMs = LIST_MS } = {},
-): Promise<readonly Fields[]> {
-  let endsAtMs = performance.now() + longestMs;
-  const entries: Fields[] = [];
-  for (let cursor: unknown = ''; typeof cursor === 'string' && entries.length < most; ) {
-    query.set('limit', String(Math.min(PAGE, most - entries.length)));
-    if (cursor !== '' && performance.now() > endsAtMs)
-      throw new CommandFailure(
-        `${gateway.url} took more than ${longestMs / 1000} s to answer with its pages`,
-      );
-    if (cursor !== '') query.set('cursor', cursor);
-    const page = fields(await gateway.request(`${path}?${query}`));
-    const found = objectsOf(page[name]);
-    for (const entry of found) entries.push(entry); // there may be millions
-    if (found.length > 0 && Number.isFinite(most)) endsAtMs = performance.now() + longestMs;
-    cursor = page.next_cursor;
-  }
-  return entries;
-}
-
-/**
- * Runs a request about a template or a view. The failure for an unknown name of it, of an instance or of a tool
- * suggests a similar one.
- */
-export async function ofTemplate<T>(
-  gateway: Remote,
-  template: string,
-  work: () => Promise<T>,
-  { id = '', tool = '' }: { readonly id?: string | undefined; readonly tool?: string } = {},
-): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof GatewayRefusal) || error.hasSuggestion) throw error;
-    const guess = await guessOf(error.code, gateway, { template, id, tool });
-    if (guess === undefined) throw error;
-    throw new CommandFailure(`${error.message}; ${guess}`, { cause: error });
-  }
-}
-
-/** The suggestion of a similar name; undefined for a caller that may not read the names. */
-async function guessOf(
-  code: unknown,
-  gateway: Remote,
-  { template, id, tool }: Readonly<Record<'template' | 'id' | 'tool', string>>,
-): Promise<string | undefined> {
-  const answerOf = (path: string) => gateway.request(path).then(fields, () => ({}) as Fields);
-  if (code === 'TOOL_NOT_FOUND') {
-    const { tools } = await answerOf(`/mcp/${encodeURIComponent(template)}/tools/list`);
-    return didYouMean(
-      tool,
-      objectsOf(tools).map(({ name }) => String(name)),
-    );
-  }
-  const viewGuess = async () => {
-    const { views } = await answerOf('/gateway/views');
-    return didYouMean(
-      template,
-      objectsOf(views).map((view) => String(view.id)),
-    );
-  };
-  if (code === 'VIEW_NOT_FOUND') return viewGuess();
-  if (code !== 'TEMPLATE_NOT_FOUND' && code !== 'SERVER_NOT_FOUND') return undefined;
-  const templates = fields((await answerOf('/gateway/registry')).templates);
-  if (code === 'TEMPLATE_NOT_FOUND')
-    return didYouMean(template, Object.keys(templates)) ?? (await viewGuess());
-  const { instances } = fields(templates[template]);
-  return didYouMean(
-    id,
-    objectsOf(instances).map((each) => String(each.id)),
-  );
 }

@@ -7,7 +7,9 @@ import type { Command, CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { printResult } from '../output.ts';
 import { type Fields, fields } from './answers.ts';
-import { CLIENT_OPTIONS, ofTemplate, requireGateway } from './remote.ts';
+import { CLIENT_OPTIONS } from './client-options.ts';
+import { requireGateway } from './find-gateway.ts';
+import { ofTemplate } from './similar-names.ts';
 
 interface RequestCommand extends Pick<Command, 'name' | 'positionals' | 'summary'> {
   /** The method and the path of the request; the arguments are encoded. */
