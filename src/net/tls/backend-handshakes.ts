@@ -3,7 +3,7 @@
 import type { TLSSocket } from 'node:tls';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { Turns } from './turns.ts';
+import { createTurns, type RunInTurn } from './turns.ts';
 
 /** The most connections that are read in one turn of the event loop. */
 const MAX_AT_ONCE = 4;
@@ -35,13 +35,13 @@ export class BackendHandshakes {
   /** The last time at which each origin sent a large handshake. */
   readonly #costly = new LruMap<number>(MAX_KNOWN);
   readonly #clock: Clock;
-  readonly #ofCostly: Turns;
-  readonly #ofOthers: Turns;
+  readonly #ofCostly: RunInTurn;
+  readonly #ofOthers: RunInTurn;
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#ofCostly = new Turns(clock);
-    this.#ofOthers = new Turns(clock, MAX_AT_ONCE);
+    this.#ofCostly = createTurns(clock);
+    this.#ofOthers = createTurns(clock, MAX_AT_ONCE);
   }
 
   /** Takes over the reading of a connecting socket with `onread`, until its handshake is over. */
@@ -62,16 +62,16 @@ export class BackendHandshakes {
     });
   }
 
-  #turnsOf(origin: string): Turns {
+  #turnsOf(origin: string): RunInTurn {
     const atMs = this.#costly.get(origin);
     return atMs !== undefined && this.#clock.now() - atMs < COSTLY_MS ? this.#ofCostly : this.#ofOthers;
   }
 
   #await(handshake: TlsHandshake): void {
-    const turns = this.#turnsOf(handshake.origin);
-    turns.run(() => {
+    const runInTurn = this.#turnsOf(handshake.origin);
+    runInTurn(() => {
       // Another handshake with this origin may have sent much meanwhile.
-      if (this.#turnsOf(handshake.origin) === turns) return this.#read(handshake);
+      if (this.#turnsOf(handshake.origin) === runInTurn) return this.#read(handshake);
       return this.#await(handshake);
     });
   }

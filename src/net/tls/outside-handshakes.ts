@@ -7,7 +7,7 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { CLIENT_TLS } from './client-options.ts';
 import { limitKeyUpdates } from './key-updates.ts';
-import { Turns } from './turns.ts';
+import { createTurns, type RunInTurn } from './turns.ts';
 
 /** Chains of public authorities have up to some 10 kB. */
 const MAX_BYTES = 32 * 1024;
@@ -29,19 +29,19 @@ interface OutsideConnection {
 export class OutsideHandshakes {
   /** The servers whose last handshake was finished: they do not wait for the others. */
   readonly #finished = new LruMap<true>(MAX_KNOWN);
-  readonly #ofFinished: Turns;
-  readonly #ofOthers: Turns;
+  readonly #ofFinished: RunInTurn;
+  readonly #ofOthers: RunInTurn;
 
   constructor(clock: Clock) {
-    this.#ofFinished = new Turns(clock);
-    this.#ofOthers = new Turns(clock);
+    this.#ofFinished = createTurns(clock);
+    this.#ofOthers = createTurns(clock);
   }
 
   connect({ host, port, lookup, ca }: OutsideConnection): Socket {
     const server = `${host}:${port}`;
-    const turns = this.#finished.has(server) ? this.#ofFinished : this.#ofOthers;
+    const runInTurn = this.#finished.has(server) ? this.#ofFinished : this.#ofOthers;
     this.#finished.delete(server);
-    const stream = new HandshakeStream(connectTcp({ host, port, ...(lookup && { lookup }) }), turns);
+    const stream = new HandshakeStream(connectTcp({ host, port, ...(lookup && { lookup }) }), runInTurn);
     const servername = isIP(host) === 0 ? host : '';
     const secure = connectTls({ socket: stream, host, servername, ca, ...CLIENT_TLS });
     limitKeyUpdates(secure);
@@ -54,16 +54,16 @@ export class OutsideHandshakes {
 
 class HandshakeStream extends Duplex {
   readonly #socket: Socket;
-  readonly #turns: Turns;
+  readonly #runInTurn: RunInTurn;
   #received = 0;
   #isWaiting = false;
   /** True once the handshake is over: further bytes are passed on at once. */
   isOver = false;
 
-  constructor(socket: Socket, turns: Turns) {
+  constructor(socket: Socket, runInTurn: RunInTurn) {
     super();
     this.#socket = socket;
-    this.#turns = turns;
+    this.#runInTurn = runInTurn;
     socket.on('data', (bytes) => this.#take(bytes));
     socket.on('end', () => this.push(null));
     socket.on('error', (error) => this.destroy(error));
@@ -99,7 +99,7 @@ class HandshakeStream extends Duplex {
     }
     this.#isWaiting = true;
     this.#socket.pause();
-    this.#turns.run(() => {
+    this.#runInTurn(() => {
       this.#isWaiting = false;
       if (this.destroyed) return;
       this.push(bytes);
