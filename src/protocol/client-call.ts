@@ -9,7 +9,7 @@ import type { Linked } from '../domain/memory/linked-set.ts';
 import { backgroundClock, type Clock, SLOW_MS } from '../domain/time/clock.ts';
 import { SharedTimer, type Waiter } from '../domain/time/shared-timer.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import { shownInstance } from './aggregate/names.ts';
+import { shownInstance } from './aggregate/aggregate-names.ts';
 import type { FaultListener } from './endpoint-types.ts';
 import { internalFaultOf, type RpcFailure } from './rpc.ts';
 

@@ -9,7 +9,7 @@ import type { Owner } from '../domain/mcp/client.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { UserShares } from '../domain/memory/user-shares.ts';
 import type { Clock } from '../domain/time/clock.ts';
-import { aggregateInstance, splitInstance } from './aggregate/names.ts';
+import { aggregateInstance, splitInstance } from './aggregate/aggregate-names.ts';
 
 /** The most remembered tasks of one owner, and the most remembered owners: no caller can displace the tasks of others. */
 export const MAX_OWN_TASKS = 2_500;

@@ -6,8 +6,13 @@ import { throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ToolRights } from '../../../src/domain/accounts/rights.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
+import {
+  aggregateName,
+  mayBeFrom,
+  mayBeMapped,
+  splitName,
+} from '../../../src/protocol/aggregate/aggregate-names.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/directory.ts';
-import { aggregateName, mayBeFrom, mayBeMapped, splitName } from '../../../src/protocol/aggregate/names.ts';
 import { suite } from '../../helpers/suite.ts';
 import { aggregateLists, CLIENT, ListingBackends, shownTool } from '../listing-backends.ts';
 

@@ -27,7 +27,7 @@ import {
 } from '../../domain/views/view.ts';
 import { checkedView } from '../../domain/views/view-schema.ts';
 import type { AggregateBackends } from '../../protocol/aggregate/aggregate-backends.ts';
-import { withAggregateInstance } from '../../protocol/aggregate/names.ts';
+import { withAggregateInstance } from '../../protocol/aggregate/aggregate-names.ts';
 import { CompiledView } from '../../protocol/aggregate/views/compiled-view.ts';
 import { compiledLists } from '../../protocol/aggregate/views/view-directory.ts';
 import type { ViewCondition } from '../../registry/kinds/view-registry.ts';

@@ -12,7 +12,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type ByteBounds, memoryBounds } from '../../domain/memory/held-bytes.ts';
 import { type Clock, SLOW_MS, spreadAlarm } from '../../domain/time/clock.ts';
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { shownInstance } from '../../protocol/aggregate/names.ts';
+import { shownInstance } from '../../protocol/aggregate/aggregate-names.ts';
 import type { McpEvent, McpStream } from '../../protocol/endpoint-types.ts';
 import { ClientGone } from '../client-gone.ts';
 import { HTTP_LIMITS } from '../limits.ts';

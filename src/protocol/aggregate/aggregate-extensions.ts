@@ -7,8 +7,8 @@ import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { isDeeper, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';
+import type { AggregateLists } from './aggregate-lists.ts';
 import { withShownUris } from './composed-uris.ts';
-import type { AggregateLists } from './lists.ts';
 import { SKILLS } from './resource-targets.ts';
 import type { Selection } from './selection.ts';
 

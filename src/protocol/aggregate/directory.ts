@@ -8,9 +8,9 @@ import { type ListField, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { nearName } from '../../domain/nearest.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { KEY_FIELDS } from './items.ts';
-import { type AggregateLists, type GatheredList, isSameInput } from './lists.ts';
-import { aggregateName, mayBeFrom, mayBeMapped, type OwnName, splitName } from './names.ts';
+import { KEY_FIELDS } from './acceptable-items.ts';
+import { type AggregateLists, type GatheredList, isSameInput } from './aggregate-lists.ts';
+import { aggregateName, mayBeFrom, mayBeMapped, type OwnName, splitName } from './aggregate-names.ts';
 import { ResourceTargets } from './resource-targets.ts';
 import { shownItem } from './shown-item.ts';
 

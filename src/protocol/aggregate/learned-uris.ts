@@ -8,9 +8,9 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import { SerialQueue } from '../../domain/time/serial-queue.ts';
 import { eachInGroups } from '../../domain/time/task-groups.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { KEY_FIELDS } from './acceptable-items.ts';
+import type { GatheredList } from './aggregate-lists.ts';
 import { ownedAs, type ResourceTarget } from './composed-uris.ts';
-import { KEY_FIELDS } from './items.ts';
-import type { GatheredList } from './lists.ts';
 import { appPageOf, isPage } from './mcp-apps.ts';
 
 /** What says that a template has a URI, in the order in which it counts: a tool of it has it as its page, or it lists it. */

@@ -8,10 +8,10 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import { eachInGroups } from '../../domain/time/task-groups.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { isTooLong } from '../client-bounds.ts';
+import { KEY_FIELDS } from './acceptable-items.ts';
+import type { AggregateLists, GatheredList } from './aggregate-lists.ts';
 import { composedUri, isOfSkill, partsOfComposed, type ResourceTarget } from './composed-uris.ts';
-import { KEY_FIELDS } from './items.ts';
 import { type FoundUris, LearnedUris, type LearnedUrisDeps } from './learned-uris.ts';
-import type { AggregateLists, GatheredList } from './lists.ts';
 import { appPageOf, isPage, withPage } from './mcp-apps.ts';
 
 const MAX_READERS = 10_000;

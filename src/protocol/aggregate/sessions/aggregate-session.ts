@@ -59,7 +59,7 @@ import { exchangeInSession } from '../../legacy/legacy-over-modern.ts';
 import { withListNotices } from '../../list-notices.ts';
 import { ownAnswer, rpcErrorAnswer } from '../../own-answers.ts';
 import type { ToTemplate } from '../aggregate-extensions.ts';
-import { splitInstance, withAggregateInstance } from '../names.ts';
+import { splitInstance, withAggregateInstance } from '../aggregate-names.ts';
 import type { Selection } from '../selection.ts';
 import {
   isAggregateRecoverable,

@@ -4,7 +4,7 @@
 import { ownField } from '../../../domain/json/json.ts';
 import { itemKey } from '../../../domain/views/approval.ts';
 import type { NameTargets, ViewNames } from '../../../domain/views/view.ts';
-import { aggregateName, safeName } from '../names.ts';
+import { aggregateName, safeName } from '../aggregate-names.ts';
 import type { ChosenItem } from './compiled-view.ts';
 
 /** The most bare names of one list whose targets are remembered. Further targets are made again each time. */

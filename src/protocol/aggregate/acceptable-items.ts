@@ -9,8 +9,8 @@ import { cutText } from '../../domain/text.ts';
 import { inGroups } from '../../domain/time/task-groups.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { isTooLong, MAX_REFERENCE_BYTES } from '../client-bounds.ts';
+import { inputSchemaOf, outputSchemaOf } from './acceptable-schemas.ts';
 import { refersNowhere } from './compilable-schema.ts';
-import { inputSchemaOf, outputSchemaOf } from './schemas.ts';
 
 /** The field that names an item. */
 export const KEY_FIELDS: Readonly<Record<ListField, 'name' | 'uri' | 'uriTemplate'>> = {

@@ -19,7 +19,7 @@ import type { TaskScheduler, Timing } from '../../domain/time/task-scheduler.ts'
 import { shortKey } from '../client-bounds.ts';
 import type { Backends } from '../endpoint-backends.ts';
 import { clientMessageOf } from '../rpc.ts';
-import { itemCheck } from './items.ts';
+import { itemCheck } from './acceptable-items.ts';
 import type { StoredLists } from './stored-lists.ts';
 
 /** The longest wait for one template, from when its list is requested: for its first list, and for another one. */
