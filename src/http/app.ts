@@ -14,7 +14,7 @@ import { bodyMiddleware } from './body/body-middleware.ts';
 import { HeldBodies } from './body/held-bodies.ts';
 import { OpenRequests } from './callers/open-requests.ts';
 import { createProxies } from './callers/proxies.ts';
-import { type ServicesOptions, servicesOf } from './make-services.ts';
+import { composeServices, type ServicesOptions } from './compose-services.ts';
 import type { BodyCosts } from './middleware/body.ts';
 import { auditConnections } from './routes/connections.ts';
 import { type AppListener, routeListener } from './routing/route-listener.ts';
@@ -72,7 +72,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
       accounts: backendAccounts,
       templatesOf: templatesOf(gateway),
     });
-  const services = servicesOf(gateway, options, metrics, authorizationServer);
+  const services = composeServices(gateway, options, metrics, authorizationServer);
   auditConnections(backendAccounts, auth.audit);
 
   const bodies = bodyMiddleware(options.maxBodyBytes, {

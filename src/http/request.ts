@@ -16,7 +16,7 @@ import type { McpLog } from '../protocol/endpoint-types.ts';
 import type { RequestSpan } from '../tracing/spans.ts';
 import type { HeldBody } from './body/held-bodies.ts';
 import { type CallerCheck, type CountedRequest, consumeRateLimit } from './callers/caller-check.ts';
-import { credentialsOf, hasConsoleHeader, isOwnHost } from './callers/credentials.ts';
+import { credentialsOf, hasConsoleHeader, isOwnHost } from './callers/caller-credentials.ts';
 import type { OpenRequest, OpenRequests } from './callers/open-requests.ts';
 import { HOST, type Proxies } from './callers/proxies.ts';
 import { atClose, ClientGone } from './client-gone.ts';

@@ -1,4 +1,4 @@
-// The services that the handlers of routes use. make-services.ts makes them.
+// The services that the handlers of routes use. compose-services.ts makes them.
 
 import type { Auth } from '../auth/auth.ts';
 import type { LazyAuthorizationServer } from '../authorization-server/lazy-authorization-server.ts';
@@ -18,8 +18,8 @@ import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import type { Deployment } from './all-nodes/deployment.ts';
 import type { PeerEvents } from './all-nodes/peer-events.ts';
+import type { documentsOf } from './docs/api-pages.ts';
 import type { consoleReply } from './docs/console.ts';
-import type { documentsOf } from './docs/documents.ts';
 import type { RecentEvents } from './sse/recent-events.ts';
 
 /** The services of the handlers. */

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import * as assert from 'uvu/assert';
-import { PAGE_ASSETS } from '../../../src/http/docs/documents.ts';
+import { PAGE_ASSETS } from '../../../src/http/docs/api-pages.ts';
 import { head, sendRaw } from '../../helpers/clients/raw-http.ts';
 import { startWithAccounts } from '../../helpers/http/accounts.ts';
 import { appFor } from '../../helpers/http/app.ts';

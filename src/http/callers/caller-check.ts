@@ -16,7 +16,7 @@ import { asGatewayError, type GatewayError, hasCode } from '../../domain/errors/
 import { templateNotFound } from '../../domain/errors/registry-errors.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import { type CredentialedRequest, credentialsOf } from './credentials.ts';
+import { type CredentialedRequest, credentialsOf } from './caller-credentials.ts';
 
 /** The error for a caller that is not authorized; undefined for one that is. */
 export type Refusal = GatewayError | undefined;

@@ -13,7 +13,7 @@ import { PACKAGE_ROOT } from '../../domain/package-root.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { type BytesReply, noContent } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
-import { documentReply, makeOnce, NOT_CACHED, restricted } from './documents.ts';
+import { documentReply, makeOnce, NOT_CACHED, restricted } from './api-pages.ts';
 
 const BUILT = new URL('web/dist/', PACKAGE_ROOT);
 

@@ -20,8 +20,8 @@ import {
   type MayUsePath,
   readsRegistry,
 } from '../callers/caller-check.ts';
+import { credentialsOf } from '../callers/caller-credentials.ts';
 import { resourceOfRoute } from '../callers/challenge.ts';
-import { credentialsOf } from '../callers/credentials.ts';
 import type { Proxies } from '../callers/proxies.ts';
 import type { UnreadAnswers } from '../replies/unread-answers.ts';
 import type { Challenge, RouteContext, RouteMiddleware } from '../request.ts';

@@ -3,8 +3,8 @@
 
 import Type from 'typebox';
 import { API_VERSION } from '../../domain/version.ts';
+import { PAGE_ASSETS, type PageName } from '../docs/api-pages.ts';
 import { CONSOLE_TYPES } from '../docs/console.ts';
-import { PAGE_ASSETS, type PageName } from '../docs/documents.ts';
 import { AnyObject, text } from '../records/schemas.ts';
 import { json, noContent, type Reply } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';

@@ -7,7 +7,7 @@ import { NO_PRINCIPAL } from '../../domain/accounts/account.ts';
 import { methodNotAllowed, routeNotFound } from '../../domain/errors/request-errors.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { credentialsOf } from '../callers/credentials.ts';
+import { credentialsOf } from '../callers/caller-credentials.ts';
 import type { Proxies } from '../callers/proxies.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { noContent } from '../replies/reply.ts';

@@ -13,8 +13,8 @@ import type { TemplateDefinition } from '../templates/definition.ts';
 import { Deployment } from './all-nodes/deployment.ts';
 import { PeerEvents } from './all-nodes/peer-events.ts';
 import { PeerLoads } from './all-nodes/peer-loads.ts';
+import { documentsOf } from './docs/api-pages.ts';
 import { consoleReply } from './docs/console.ts';
-import { documentsOf } from './docs/documents.ts';
 import { ROUTES } from './routes/index.ts';
 import { EXAMINATIONS } from './routes/server-doctor.ts';
 import type { Services } from './services.ts';
@@ -37,7 +37,7 @@ export interface ServicesOptions
   readonly consoleFolder?: URL;
 }
 
-export function servicesOf(
+export function composeServices(
   gateway: Gateway,
   options: ServicesOptions,
   metrics: Services['metrics'],
