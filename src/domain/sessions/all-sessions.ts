@@ -96,12 +96,11 @@ export interface SessionOpening {
    * The facts about the whole session, for a part of an aggregate session: where another session would end, the part
    * begins again at an instance. Undefined for other sessions.
    */
-  readonly part?: SessionPart | undefined;
-}
-
-/** The facts of the whole session that its parts use. */
-interface SessionPart {
-  /** The mark of a stored session. */
-  readonly unsafeMark: UnsafeMark | undefined;
-  readonly isRecovered: boolean;
+  readonly part?:
+    | {
+        /** The mark of a stored session. */
+        readonly unsafeMark: UnsafeMark | undefined;
+        readonly isRecovered: boolean;
+      }
+    | undefined;
 }
