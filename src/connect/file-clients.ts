@@ -5,17 +5,18 @@ import { stringify as yaml } from 'yaml';
 import {
   type ConfigFile,
   type ConnectKind,
-  type ConnectTarget,
-  environmentOf,
   everywhere,
   type FileLocations,
-  headersOf,
-  keyVariable,
   REPLACE_PLACEHOLDER,
   SET_VARIABLE,
-  unlessEmpty,
+} from './connect-kind.ts';
+import {
+  type ConnectTarget,
+  environmentOf,
+  headersOf,
+  keyVariable,
   withWrittenKey,
-} from './kind.ts';
+} from './connect-target.ts';
 
 const shellReference = (variable: string) => `\${${variable}}`;
 const envReference = (variable: string) => `\${env:${variable}}`;
@@ -414,4 +415,12 @@ function tomlValue(value: unknown): string {
 
 function tomlKey(name: string): string {
   return /^[A-Za-z0-9_-]+$/.test(name) ? name : JSON.stringify(name);
+}
+
+/** The member, or nothing when its value is empty. */
+function unlessEmpty<Name extends string>(
+  name: Name,
+  value: Readonly<Record<string, unknown>>,
+): Partial<Record<Name, unknown>> {
+  return Object.keys(value).length === 0 ? {} : ({ [name]: value } as Record<Name, unknown>);
 }

@@ -1,6 +1,7 @@
 // Libraries for JavaScript: programs that list the tools of a template.
 
-import { type ConnectKind, type ConnectTarget, type ProgramTarget, SET_VARIABLE } from './kind.ts';
+import { type ConnectKind, SET_VARIABLE } from './connect-kind.ts';
+import type { ConnectTarget, ProgramTarget } from './connect-target.ts';
 
 export const nodejs: ConnectKind = {
   name: 'nodejs',

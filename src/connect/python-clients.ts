@@ -1,6 +1,7 @@
 // Libraries for Python: programs that list the tools of a template.
 
-import { type ConnectKind, type ConnectTarget, SET_VARIABLE } from './kind.ts';
+import { type ConnectKind, SET_VARIABLE } from './connect-kind.ts';
+import type { ConnectTarget } from './connect-target.ts';
 
 interface PythonProgram {
   readonly imports: readonly string[];

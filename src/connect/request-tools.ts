@@ -1,7 +1,8 @@
 // Tools that send single requests to the HTTP API.
 
 import { shellWord } from '../domain/text.ts';
-import { type ConnectKind, type ConnectTarget, KEY_PLACEHOLDER, SET_VARIABLE } from './kind.ts';
+import { type ConnectKind, SET_VARIABLE } from './connect-kind.ts';
+import { type ConnectTarget, KEY_PLACEHOLDER } from './connect-target.ts';
 
 export const curl: ConnectKind = {
   name: 'curl',

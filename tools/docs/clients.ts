@@ -1,7 +1,8 @@
 // The setup of each kind of client by `stagedoor connect`, for the template of the demo, from its table.
 
+import { type ConnectKind, stepsOf } from '../../src/connect/connect-kind.ts';
+import { remoteTargets } from '../../src/connect/connect-target.ts';
 import { CONNECT_KINDS } from '../../src/connect/index.ts';
-import { type ConnectKind, remoteTargets, stepsOf } from '../../src/connect/kind.ts';
 import { code, item, plain, wrap } from './markdown.ts';
 
 const TARGETS = remoteTargets('everything', 'http://127.0.0.1:8080', true);

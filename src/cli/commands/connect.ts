@@ -1,16 +1,18 @@
 // `stagedoor connect`: the configuration of MCP clients for a template, from the table of clients in src/connect/.
 
 import {
-  ALL_TEMPLATES,
   type ConnectKind,
-  type ConnectTarget,
-  type ConnectTargets,
-  type EndpointTarget,
   locationText,
   overlongTools,
   stepsOf,
   targetOf,
-} from '../../connect/kind.ts';
+} from '../../connect/connect-kind.ts';
+import {
+  ALL_TEMPLATES,
+  type ConnectTarget,
+  type ConnectTargets,
+  type EndpointTarget,
+} from '../../connect/connect-target.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { didYouMean } from '../../domain/nearest.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';

@@ -3,13 +3,9 @@
 import { constants, copyFileSync, lstatSync, mkdirSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { readRegularFile } from '../../config/read-file.ts';
+import type { ConnectKind, FileLocations } from '../../connect/connect-kind.ts';
+import { type ConnectTarget, KEY_PLACEHOLDER } from '../../connect/connect-target.ts';
 import { configText } from '../../connect/file-clients.ts';
-import {
-  type ConnectKind,
-  type ConnectTarget,
-  type FileLocations,
-  KEY_PLACEHOLDER,
-} from '../../connect/kind.ts';
 import { codeOf, fileFault } from '../../domain/errors/errors.ts';
 import { homeFolder } from '../../templates/command-exposure.ts';
 import type { CommandInput } from '../command.ts';

@@ -12,8 +12,9 @@ import {
   printParseErrorCode,
 } from 'jsonc-parser';
 import { type Document, isCollection, isMap, isScalar, isSeq, parseDocument } from 'yaml';
+import type { ConfigFile } from '../../connect/connect-kind.ts';
+import type { ConnectTarget } from '../../connect/connect-target.ts';
 import { configText, tomlTable } from '../../connect/file-clients.ts';
-import type { ConfigFile, ConnectTarget } from '../../connect/kind.ts';
 import { messageOf } from '../../domain/errors/errors.ts';
 import { isJsonObject } from '../../domain/json/json.ts';
 import { asWords } from '../../domain/text.ts';

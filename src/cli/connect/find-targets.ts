@@ -11,7 +11,7 @@ import {
   type Key,
   type ProgramTarget,
   signInTarget,
-} from '../../connect/kind.ts';
+} from '../../connect/connect-target.ts';
 import { commandWords } from '../../domain/instances/command.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { isLoopback } from '../../domain/local-address.ts';

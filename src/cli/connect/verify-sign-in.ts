@@ -3,7 +3,7 @@
 // 8414, 7591, 9207.
 
 import { createHash, randomBytes } from 'node:crypto';
-import type { EndpointTarget } from '../../connect/kind.ts';
+import type { EndpointTarget } from '../../connect/connect-target.ts';
 import { CommandFailure } from '../failures.ts';
 import { beginningOf } from '../remote/answering-url.ts';
 import { answerIn, elementsOf, type Fields, fields } from '../remote/answers.ts';

@@ -2,7 +2,7 @@
 // tools. Calls no tool.
 
 import { listTools } from '../../actors/instances/opened-transport.ts';
-import type { ConnectTarget, EndpointTarget } from '../../connect/kind.ts';
+import type { ConnectTarget, EndpointTarget } from '../../connect/connect-target.ts';
 import { GatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { definedFields } from '../../domain/json/json.ts';

@@ -2,14 +2,8 @@
 // machine. src/connect makes them.
 
 import Type, { type Static } from 'typebox';
-import {
-  type ConnectKind,
-  type ConnectTargets,
-  locationText,
-  remoteTargets,
-  stepsOf,
-  targetOf,
-} from '../../connect/kind.ts';
+import { type ConnectKind, locationText, stepsOf, targetOf } from '../../connect/connect-kind.ts';
+import { type ConnectTargets, remoteTargets } from '../../connect/connect-target.ts';
 import { closed, text } from '../records/schemas.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
