@@ -4,6 +4,7 @@
 import type { JsonFields } from '../domain/json/json.ts';
 import { RPC } from '../domain/mcp/jsonrpc.ts';
 import { METHODS } from '../domain/mcp/mcp.ts';
+import { EVENT_STREAM_TYPE, JSON_TYPE, MCP_ACCEPT } from '../domain/mcp/media-types.ts';
 import { decodeHeader, type HttpHeaders } from '../domain/text.ts';
 import { RpcFailure, refused } from './rpc.ts';
 
@@ -63,21 +64,14 @@ export function headerMismatch(header: string, problem: string): RpcFailure {
   return new RpcFailure(400, { code: RPC.headerMismatch, message, data: { header } });
 }
 
-// Media types of the body and of the accepted answers, the same in both eras. Statuses and codes are those of the SDK's
-// servers. Source: MCP 2025-11-25 and 2026-07-28 basic/transports.
-const JSON_TYPE = 'application/json';
-const EVENTS_TYPE = 'text/event-stream';
-/** The Accept header of nearly all clients. */
-const USUAL_ACCEPT = `${JSON_TYPE}, ${EVENTS_TYPE}`;
-
 /**
  * Throws RpcFailure for a POST whose client does not accept both kinds of answers (406), or whose body is not JSON
- * (415).
+ * (415), as the SDK's servers do.
  */
 export function checkPostTypes(headers: HttpHeaders): void {
   const accept = headerOf(headers, 'accept') ?? '';
-  if (accept !== USUAL_ACCEPT && !(accepts(accept, JSON_TYPE) && accepts(accept, EVENTS_TYPE))) {
-    throw refused(406, `Not Acceptable: Client must accept both ${JSON_TYPE} and ${EVENTS_TYPE}`);
+  if (accept !== MCP_ACCEPT && !(accepts(accept, JSON_TYPE) && accepts(accept, EVENT_STREAM_TYPE))) {
+    throw refused(406, `Not Acceptable: Client must accept both ${JSON_TYPE} and ${EVENT_STREAM_TYPE}`);
   }
   checkContentType(headers);
 }
@@ -92,13 +86,13 @@ export function checkContentType(headers: HttpHeaders): void {
 
 /** Throws RpcFailure (406) for a GET that does not accept an event stream. */
 export function checkGetTypes(headers: HttpHeaders): void {
-  if (accepts(headerOf(headers, 'accept') ?? '', EVENTS_TYPE)) return;
-  throw refused(406, `Not Acceptable: Client must accept ${EVENTS_TYPE}`);
+  if (accepts(headerOf(headers, 'accept') ?? '', EVENT_STREAM_TYPE)) return;
+  throw refused(406, `Not Acceptable: Client must accept ${EVENT_STREAM_TYPE}`);
 }
 
 /** True when the header names event streams, not only a wildcard. */
 export function namesEventStream(headers: HttpHeaders): boolean {
-  return rangesOf(headerOf(headers, 'accept') ?? '').includes(EVENTS_TYPE);
+  return rangesOf(headerOf(headers, 'accept') ?? '').includes(EVENT_STREAM_TYPE);
 }
 
 /**

@@ -5,6 +5,7 @@ import Type from 'typebox';
 import { type InstanceAuth, isResourceOf } from '../domain/instances/account-connection.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json/json.ts';
+import { MCP_ACCEPT } from '../domain/mcp/media-types.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { challengeIn, scopesIn } from '../net/http1/challenge.ts';
 import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
@@ -160,7 +161,7 @@ export class OAuthBackends {
   async ask({ endpoint }: Pick<AccountTarget, 'endpoint'>): Promise<Response> {
     const answer = await this.#options.fetch.send(endpoint, endpoint, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      headers: { 'content-type': 'application/json', accept: MCP_ACCEPT },
       body: FIRST_REQUEST,
       isBodyIgnored: true,
     });

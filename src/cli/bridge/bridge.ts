@@ -15,6 +15,7 @@ import {
   SUBSCRIBE,
   UNSUBSCRIBE,
 } from '../../domain/mcp/mcp.ts';
+import { EVENT_STREAM_TYPE, JSON_TYPE, MCP_ACCEPT } from '../../domain/mcp/media-types.ts';
 import { eraHeaders } from '../../transports/era-metadata.ts';
 import { beginningOf, textWithin } from '../remote/answering-url.ts';
 import { fields } from '../remote/answers.ts';
@@ -199,7 +200,7 @@ export class Bridge {
   ): LinkRequest {
     const headers = {
       ...this.#sessionHeaders(session),
-      accept: 'text/event-stream',
+      accept: EVENT_STREAM_TYPE,
       ...definedFields({ 'last-event-id': lastEventId }),
     };
     return { method: 'GET', headers, signal, isRepeatable: true };
@@ -376,7 +377,7 @@ export class Bridge {
 }
 
 const INITIALIZE = 'initialize';
-const BOTH = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
+const BOTH = { accept: MCP_ACCEPT, 'content-type': JSON_TYPE };
 
 function isRepeatable({ method, ids }: BridgeMessage): boolean {
   if (method === LISTEN) return true;

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf, messageOf } from '../../domain/errors/errors.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import { SseReader } from '../../net/http1/sse-reader.ts';
 import type { RequestCredentials } from '../accounts/credentials.ts';
@@ -149,7 +150,7 @@ const NOT_DELIVERED: readonly string[] = [
  * event, undefined when the answer cannot be continued, and the wait before the next request that the gateway asked for, in ms.
  */
 export async function readMessages(response: Response, take: (data: Buffer) => Promise<void>) {
-  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
+  const isStream = response.headers.get('content-type')?.startsWith(EVENT_STREAM_TYPE) === true;
   const events: Buffer[] = [];
   const reader = new SseReader(LIMITS.backendMessageBytes, (data, type) => {
     if (type === 'message' && data.length > 0) events.push(data);

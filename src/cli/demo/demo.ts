@@ -8,6 +8,7 @@ import type { Auth } from '../../auth/auth.ts';
 import { messageOf } from '../../domain/errors/errors.ts';
 import { defaultTransport, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
 import { lastWords } from '../../domain/text.ts';
 import { DAY_MS } from '../../domain/time/clock.ts';
 import { ownCommand } from '../../domain/version.ts';
@@ -199,7 +200,7 @@ export function demoCalls(options: DemoCallsOptions): readonly DemoCall[] {
       'Follow a long call while it works.',
       'trigger-long-running-operation',
       { duration: 3, steps: 3 },
-      'text/event-stream',
+      EVENT_STREAM_TYPE,
     ),
   ];
 }

@@ -1,5 +1,6 @@
 // Sends the HTTP requests of commands to a gateway. Every wait is bounded, and every failure is one line.
 
+import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
 import { cutText, plainLine } from '../../domain/text.ts';
 import { SseReader } from '../../net/http1/sse-reader.ts';
 import { type RequestCredentials, renewing } from '../accounts/credentials.ts';
@@ -133,7 +134,7 @@ export class Remote {
     await this.#prove();
     const timer = setTimeout(() => silence.abort(), SILENCE_MS);
     const headers = {
-      Accept: 'text/event-stream',
+      Accept: EVENT_STREAM_TYPE,
       ...(text === undefined ? {} : { 'Content-Type': 'application/json' }),
       ...(after === undefined ? {} : { 'Last-Event-ID': after }),
     };
@@ -150,7 +151,7 @@ export class Remote {
           redirect: 'error',
         }),
       );
-      const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
+      const isStream = response.headers.get('content-type')?.startsWith(EVENT_STREAM_TYPE) === true;
       if (!isStream || response.body === null) {
         this.#bodyOf(response, await this.#textOf(response));
         throw new CommandFailure(`${this.url} answered ${path} without an event stream`);

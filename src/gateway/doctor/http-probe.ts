@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { isJsonObject, type JsonObject, jsonIn } from '../../domain/json/json.ts';
 import { LEGACY_VERSIONS, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
+import { MCP_ACCEPT } from '../../domain/mcp/media-types.ts';
 import type { BackendFetchRequest } from '../../vault/backend-fetch.ts';
 import type { Finding } from './faults.ts';
 import {
@@ -156,7 +157,7 @@ class HttpProbe implements Wire {
     return {
       ...this.#headers,
       'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
+      accept: MCP_ACCEPT,
       ...(isOpening ? {} : { 'mcp-protocol-version': version }),
       ...(this.isModern && typeof method === 'string' ? { 'mcp-method': method } : {}),
       ...(this.#session === undefined || isOpening ? {} : { 'mcp-session-id': this.#session }),

@@ -4,6 +4,7 @@
 import type { TSchema } from 'typebox';
 import { SCOPES, type Scope } from '../../domain/accounts/account.ts';
 import { type ErrorCode, statusesOf } from '../../domain/errors/errors.ts';
+import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
 import { ErrorBody } from '../replies/error-reply.ts';
 import { RpcRefusal } from '../routes/mcp-endpoint.ts';
 import type { AnswerDoc, HttpRoute } from '../routing/route.ts';
@@ -70,8 +71,8 @@ function success(answer: AnswerDoc, { headers, describe, isRpc }: Frame): Descri
     ...described,
     // The description explains events of a stream, because ReDoc shows schema text in styles that the policy forbids.
     content:
-      types.join() === 'text/event-stream'
-        ? { 'text/event-stream': {} }
+      types.join() === EVENT_STREAM_TYPE
+        ? { [EVENT_STREAM_TYPE]: {} }
         : Object.fromEntries(types.map((type) => [type, contentOf(type, schema, example, event)])),
   };
 }
@@ -79,7 +80,7 @@ function success(answer: AnswerDoc, { headers, describe, isRpc }: Frame): Descri
 /** Other types than JSON are text or bytes without a schema. */
 function contentOf(type: string, schema: Described, example: unknown, event: string): Described {
   if (type === 'application/json') return { schema, example };
-  if (type === 'text/event-stream')
+  if (type === EVENT_STREAM_TYPE)
     return { schema: { type: 'string' }, example: `event: ${event}\ndata: ${JSON.stringify(example)}\n\n` };
   return { schema: type.startsWith('image/') ? {} : { type: 'string' } };
 }

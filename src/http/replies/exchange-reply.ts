@@ -7,13 +7,14 @@ import { type CallEnd, type ExchangeEvent, isFinal } from '../../domain/calls/ex
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import { isFields, type JsonText } from '../../domain/json/json.ts';
 import { LOG, META, PROGRESS } from '../../domain/mcp/mcp.ts';
+import { EVENT_STREAM_TYPE, JSON_TYPE } from '../../domain/mcp/media-types.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { ClientGone } from '../client-gone.ts';
 import type { HttpRequest } from '../request.ts';
 import { bytes, type Reply, type StreamEvent } from './reply.ts';
 
 /** Media types of the answer, for the API description; `Accept` selects. */
-export const RESULT_TYPES = ['application/json', 'text/event-stream'] as const;
+export const RESULT_TYPES = [JSON_TYPE, EVENT_STREAM_TYPE] as const;
 
 interface ReplyTarget {
   readonly gateway: Pick<Gateway, 'exchange' | 'errorOf'>;

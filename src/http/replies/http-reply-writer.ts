@@ -1,9 +1,10 @@
 // Writes the answer of the MCP endpoint to one HTTP request: one body, none, or an event stream. src/protocol makes the messages.
 
+import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
 import type { McpLog, McpStream, ReplyWriter } from '../../protocol/endpoint-types.ts';
 import { onGone } from '../client-gone.ts';
 import type { HttpContext } from '../request.ts';
-import { EVENT_STREAM_TYPE, type EventStreams, OpenStream, soleEvent } from '../sse/event-stream.ts';
+import { type EventStreams, OpenStream, soleEvent } from '../sse/event-stream.ts';
 import type { BytesReply } from './reply.ts';
 import { respond } from './respond.ts';
 

@@ -5,6 +5,7 @@ import type { Observable } from 'rxjs';
 import type { OpenReport } from '../../domain/calls/exchange.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { JsonText } from '../../domain/json/json.ts';
+import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
 import type { ForwardedAnswer, Forwarding } from '../../domain/nodes/forwarding.ts';
 import type { ReplyWriter } from '../../protocol/endpoint-types.ts';
 import type { Trail } from '../request.ts';
@@ -45,7 +46,7 @@ export interface PiecesReply extends ReplyFields {
 export const LATER_STREAM: BytesReply = {
   kind: 'bytes',
   status: 200,
-  type: 'text/event-stream',
+  type: EVENT_STREAM_TYPE,
   bytes: 'retry: 1000\n\n',
 };
 

@@ -7,11 +7,11 @@ import { TemplateId } from '../../domain/accounts/input-schemas.ts';
 import { hasAllTemplates, mayCall, mayUse, mayUseView } from '../../domain/accounts/rights.ts';
 import { validationFailed } from '../../domain/errors/request-errors.ts';
 import { EVENT_ALIASES, EVENTS } from '../../domain/events/events.ts';
+import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
 import { closed } from '../records/schemas.ts';
 import type { EventSource } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
-import { EVENT_STREAM_TYPE } from '../sse/event-stream.ts';
 import type { SelectableEvent } from '../sse/recent-events.ts';
 
 const NAMES = Object.keys(EVENTS);

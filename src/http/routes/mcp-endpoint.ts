@@ -3,6 +3,7 @@
 // docs/reference/mcp.md.
 
 import Type, { type TObject } from 'typebox';
+import { EVENT_STREAM_TYPE, JSON_TYPE } from '../../domain/mcp/media-types.ts';
 import { AnyObject, anyObject, named, text } from '../records/schemas.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
@@ -112,7 +113,7 @@ const streamableRoutes: readonly HttpRoute[] = ENDPOINTS.flatMap(([path, named, 
         200: {
           description: 'The answers, or an event stream that ends with them',
           body: RpcAnswers,
-          types: ['application/json', 'text/event-stream'],
+          types: [JSON_TYPE, EVENT_STREAM_TYPE],
           headers: { 'Mcp-Session-Id': 'Id of the session that `initialize` opened' },
           example: INITIALIZE_ANSWER,
         },
@@ -130,7 +131,7 @@ const streamableRoutes: readonly HttpRoute[] = ENDPOINTS.flatMap(([path, named, 
           description:
             'Messages of the server, or those that follow an event: events named `message`, each with one JSON-RPC message. Without any of these headers, a stream of HTTP+SSE',
           body: RpcAnswers,
-          types: ['text/event-stream'],
+          types: [EVENT_STREAM_TYPE],
         },
       },
       handler: (input, services) => serve('GET', input, services),
@@ -153,7 +154,7 @@ const SSE_STREAM = {
       description:
         'The event `endpoint`, whose data is the path to POST messages to, then events named `message`, each with one JSON-RPC message',
       body: RpcAnswers,
-      types: ['text/event-stream'],
+      types: [EVENT_STREAM_TYPE],
     },
   },
 } as const satisfies Partial<HttpRoute>;

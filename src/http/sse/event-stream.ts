@@ -9,6 +9,7 @@ import type { OpenReport } from '../../domain/calls/exchange.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
 import { type ByteBounds, memoryBounds } from '../../domain/memory/held-bytes.ts';
 import { type Clock, SLOW_MS, spreadAlarm } from '../../domain/time/clock.ts';
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
@@ -284,8 +285,6 @@ class EventWriter implements Observer<StreamEvent>, StreamReader {
     if (text !== '') this.#stream?.sendText(text);
   }
 }
-
-export const EVENT_STREAM_TYPE = 'text/event-stream';
 
 /** Headers of every open event stream, as `[name, value, …]`: no proxy may store, buffer or compress it. */
 const EVENT_STREAM_HEADERS: readonly string[] = [

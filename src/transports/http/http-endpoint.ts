@@ -3,6 +3,7 @@
 
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { EVENT_STREAM_TYPE, MCP_ACCEPT } from '../../domain/mcp/media-types.ts';
 import type { ByteBudget, InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ConnectionPool } from '../../net/http1/connection-pool.ts';
@@ -94,7 +95,7 @@ export class HttpEndpoint implements Sender {
     this.#writer = new RequestWriter(url.host, {
       ...ownHeaders(headers),
       'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
+      accept: MCP_ACCEPT,
     });
     this.#connector = guardedConnector(url, isDenied, handshakes, lookup);
     this.#pool = new ConnectionPool(this.#connector, {
@@ -127,7 +128,7 @@ export class HttpEndpoint implements Sender {
 
   /** Requests a stream of messages that belong to no request, or the rest of a stream. */
   get(headers: Headers, answer: HttpAnswer, options?: SendOptions): void {
-    this.#begin('GET', { accept: 'text/event-stream', ...headers }, answer, null, options);
+    this.#begin('GET', { accept: EVENT_STREAM_TYPE, ...headers }, answer, null, options);
   }
 
   delete(headers: Headers, answer: HttpAnswer, options?: SendOptions): void {
