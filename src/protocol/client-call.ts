@@ -6,16 +6,19 @@ import type { Observable, Subscription } from 'rxjs';
 import type { CallReport, SourcedEvent } from '../domain/calls/exchange.ts';
 import { internalError } from '../domain/errors/errors.ts';
 import type { Linked } from '../domain/memory/linked-set.ts';
-import { backgroundClock, type Clock, SLOW_MS } from '../domain/time/clock.ts';
+import { backgroundClock, type Clock } from '../domain/time/clock.ts';
 import { SharedTimer, type Waiter } from '../domain/time/shared-timer.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { shownInstance } from './aggregate/aggregate-names.ts';
 import type { FaultListener } from './endpoint-types.ts';
 import { internalFaultOf, type RpcFailure } from './rpc.ts';
 
+/** The age of a call at which its stream begins without a message, in ms, so that client and proxies see that it is under way. */
+export const SLOW_ANSWER_MS = 1_000;
+
 /** Makes the timer that reports slow answers to their calls. */
 export function createSlowAnswerTimer(clock: Clock, scheduler: TaskScheduler): SharedTimer {
-  return new SharedTimer({ clock: backgroundClock(clock), scheduler, waitMs: SLOW_MS });
+  return new SharedTimer({ clock: backgroundClock(clock), scheduler, waitMs: SLOW_ANSWER_MS });
 }
 
 /** A request under way. `E` is the type of the events that its exchange emits. */

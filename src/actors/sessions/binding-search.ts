@@ -6,7 +6,6 @@ import { mayHedge } from '../../domain/calls/retry-rules.ts';
 import { asGatewayError, atInstance, type GatewayError } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
-import { SLOW_MS } from '../../domain/time/clock.ts';
 import type { ExcludedIds } from '../calls/call-route.ts';
 import { HEDGE_DIVISOR } from '../calls/deadline.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -41,6 +40,9 @@ interface SearchDeps extends SearchOptions, Pick<SessionDeps, 'clock' | 'budget'
   readonly signal: AbortSignal;
   readonly open: (ref: InstanceRef, ended: AbortSignal) => Promise<Binding>;
 }
+
+/** The longest time after which an opening counts as slow, in ms. */
+const SLOW_OPENING_MS = 1_000;
 
 /** An opening may always be retried: it carries no request. */
 const OPENING = { isRepeatable: true };
@@ -119,7 +121,7 @@ export class BindingSearch {
     const { budget, withinMs, clock } = this.#deps;
     if (!isNetworked(slow.definition) || !this.#mayHedge(true)) return () => undefined;
     const halfMs = Math.ceil((this.#endsAtMs - clock.now()) / 2);
-    const soonMs = Math.min(SLOW_MS, Math.ceil(withinMs / HEDGE_DIVISOR), halfMs);
+    const soonMs = Math.min(SLOW_OPENING_MS, Math.ceil(withinMs / HEDGE_DIVISOR), halfMs);
     let disarm = clock.alarm(soonMs, () => {
       slow.suspect();
       if (this.#mayHedge(budget.hasRoom) && budget.take()) this.#continue(this.#next());

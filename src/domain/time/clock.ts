@@ -88,14 +88,6 @@ export function clockDoubt(
   };
 }
 
-/** The age of a call at which its stream begins without a message, so that client and proxies see that it is under way. */
-export const SLOW_MS = 1_000;
-/**
- * The work on one piece of what a server sends, in ms, after which the next piece waits, at least for the next turn of the event
- * loop: a server that sends without end would delay all other calls by seconds.
- */
-export const MUCH_WORK_MS = 5;
-
 type Runner = { readonly run: (task: () => void) => void };
 
 /** An alarm; those that are due at the same time ring over several turns of the event loop. */

@@ -40,6 +40,12 @@ const PARTS_OF_TIME = 2;
 const BURST_MS = 5;
 
 /**
+ * The work on one piece of what a server sends, in ms, after which the next piece waits, at least for the next turn of the event
+ * loop: a server that sends without end would delay all other calls by seconds.
+ */
+export const MUCH_WORK_MS = 5;
+
+/**
  * One scheduler serves a gateway, so that the bound holds for all tasks together; the checks after a revocation have
  * their own, because they must not wait behind the others. Tasks must not throw.
  */

@@ -11,9 +11,10 @@ import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
 import { type ByteBounds, memoryBounds } from '../../domain/memory/held-bytes.ts';
-import { type Clock, SLOW_MS, spreadAlarm } from '../../domain/time/clock.ts';
+import { type Clock, spreadAlarm } from '../../domain/time/clock.ts';
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { shownInstance } from '../../protocol/aggregate/aggregate-names.ts';
+import { SLOW_ANSWER_MS } from '../../protocol/client-call.ts';
 import type { McpEvent, McpStream } from '../../protocol/endpoint-types.ts';
 import { ClientGone } from '../client-gone.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -99,7 +100,7 @@ export class EventStreams {
       response.once('close', onClose);
       const writer = new EventWriter(context, this, settle, report);
       work.add(() => response.off('close', onClose));
-      work.add(spreadAlarm(this.#scheduler, this.#clock.alarm)(SLOW_MS, () => writer.onSlow()));
+      work.add(spreadAlarm(this.#scheduler, this.#clock.alarm)(SLOW_ANSWER_MS, () => writer.onSlow()));
       work.add((typeof source === 'function' ? source(writer) : source).subscribe(writer));
     });
   }

@@ -5,8 +5,8 @@
 
 import type { Socket } from 'node:net';
 import { LIMITS } from '../../domain/limits.ts';
-import { type Clock, MUCH_WORK_MS } from '../../domain/time/clock.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { MUCH_WORK_MS, type TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Connector } from './connector.ts';
 import { closedEarly, ResponseParser, type ResponseSink } from './response-parser.ts';
 

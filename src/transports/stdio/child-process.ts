@@ -13,7 +13,8 @@ import {
   type ProgramOutput,
 } from '../../domain/instances/found-instances.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import { MUCH_WORK_MS, settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
+import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
+import { MUCH_WORK_MS } from '../../domain/time/task-scheduler.ts';
 import type { OpenOptions, ProgramOptions } from '../open-options.ts';
 import { killGroup, killTree, ownsGroup } from './process-group.ts';
 import { ProcessTable } from './process-table.ts';
