@@ -233,12 +233,17 @@ export function timeoutFor(
   return (hasOwn ? toolTimeoutsMs[tool] : undefined) ?? callTimeoutMs;
 }
 
+/** The longest duration of a call with this timeout, in ms. `maxCallMs`: the setting, which a longer timeout extends. */
+export function longestCallMs(timeoutMs: number, maxCallMs: number = LIMITS.callDefaultBoundMs): number {
+  return Math.min(Math.max(maxCallMs, timeoutMs), LIMITS.callHardBoundMs);
+}
+
 /**
  * The longest wait for an answer of the client to a question, in ms: LIMITS.callDefaultBoundMs, or as long as a
  * call may take. Source: ADR 112.
  */
-export function longestQuestionMs(policy: TemplatePolicy, maxCallMs = 0): number {
-  return Math.min(Math.max(LIMITS.callDefaultBoundMs, maxCallMs, timeoutFor(policy)), LIMITS.callHardBoundMs);
+export function longestQuestionMs(policy: TemplatePolicy, maxCallMs?: number): number {
+  return longestCallMs(Math.max(LIMITS.callDefaultBoundMs, timeoutFor(policy)), maxCallMs);
 }
 
 function row<const Name extends string, Value, Written, const At extends SetBy>(

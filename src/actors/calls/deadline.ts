@@ -2,7 +2,7 @@
 // for its client. The deadline also reports when a call has been silent (without a message) for a third of its timeout;
 // call.ts decides what follows.
 
-import { LIMITS } from '../../domain/limits.ts';
+import { longestCallMs } from '../../balancing/policy.ts';
 import type { Linked } from '../../domain/memory/linked-set.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { SharedTimer, Waiter } from '../../domain/time/shared-timer.ts';
@@ -59,14 +59,14 @@ export class Deadline implements Waiter {
     timeoutMs: number,
     arrivedAtMs: number | undefined,
   ) {
-    const { clock, maxCallMs = LIMITS.callDefaultBoundMs } = deps;
+    const { clock, maxCallMs } = deps;
     this.#call = call;
     this.#clock = clock;
     this.#shortCallTimer = shortCallTimer;
     this.#timeoutMs = timeoutMs;
     const now = clock.now();
     this.beganAtMs = arrivedAtMs ?? now;
-    this.#hardEndMs = this.beganAtMs + Math.min(Math.max(maxCallMs, timeoutMs), LIMITS.callHardBoundMs);
+    this.#hardEndMs = this.beganAtMs + longestCallMs(timeoutMs, maxCallMs);
     this.#lastMessageAtMs = this.beganAtMs;
     this.#silentAtMs = this.beganAtMs + this.silentAfterMs;
     if (this.#waitAt(now) > OWN_TIMER_AFTER_MS) shortCallTimer.add(this);
