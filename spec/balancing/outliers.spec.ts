@@ -4,7 +4,7 @@
 import fc from 'fast-check';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { CallVerdict, SentCall } from '../../src/balancing/outliers.ts';
+import type { AttemptRecord, AttemptVerdict } from '../../src/balancing/outliers.ts';
 import { DEFAULT_POLICY, type TemplatePolicy } from '../../src/balancing/policy.ts';
 import { Pool, type PoolChange } from '../../src/balancing/pool.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
@@ -76,16 +76,16 @@ class Bench {
   }
 
   /** One whole call. */
-  call(id: string, how: CallVerdict): void {
+  call(id: string, how: AttemptVerdict): void {
     this.end(this.pool.outliers.sent(this.at(id)), how);
   }
 
-  end(call: SentCall<TestCandidate>, how: CallVerdict): void {
+  end(call: AttemptRecord<TestCandidate>, how: AttemptVerdict): void {
     if (how === 'answered') this.pool.outliers.noteMessage(call);
     this.pool.outliers.ended(call, how);
   }
 
-  calls(id: string, how: CallVerdict, times: number): void {
+  calls(id: string, how: AttemptVerdict, times: number): void {
     for (let time = 0; time < times; time += 1) this.call(id, how);
   }
 
@@ -284,7 +284,7 @@ test('with random failures, an ejected candidate has at most one trial call at a
   fc.assert(
     fc.property(fc.array(fc.nat(99), { minLength: 50, maxLength: 400 }), (numbers) => {
       const bench = new Bench('a', 'b', 'c', 'd');
-      let trials: SentCall<TestCandidate>[] = [];
+      let trials: AttemptRecord<TestCandidate>[] = [];
       for (const number of numbers) {
         bench.pass(number * 5);
         const wasOut = new Set(['a', 'b', 'c', 'd'].filter((id) => bench.isOut(id)));
@@ -292,7 +292,7 @@ test('with random failures, an ejected candidate has at most one trial call at a
         if (chosen === undefined) throw new Error('there is always one');
         const call = bench.pool.outliers.sent(chosen);
         if (wasOut.has(chosen.id)) {
-          assert.is(trials.filter(({ record }) => record.candidate === chosen).length, 0);
+          assert.is(trials.filter(({ at }) => at.candidate === chosen).length, 0);
           trials.push(call);
         } else bench.end(call, chosen.id < 'c' && number % 3 > 0 ? 'failed' : 'answered');
         if (number % 4 === 0) {

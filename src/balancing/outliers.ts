@@ -48,17 +48,17 @@ const UNANSWERED_TIMES_USUAL = 10;
 const CHECK_MS = 500;
 
 /**
- * What the end of a call says about its backend. `answered`: it answered, perhaps with an error. `failed`: it did not
+ * What the end of an attempt says about its backend. `answered`: it answered, perhaps with an error. `failed`: it did not
  * answer. `inconclusive`: nothing.
  */
-export type CallVerdict = 'answered' | 'failed' | 'inconclusive';
+export type AttemptVerdict = 'answered' | 'failed' | 'inconclusive';
 
-/** One call at one candidate, to be passed to `noteMessage` and `ended`. */
-export interface SentCall<C> {
-  readonly record: CandidateRecord<C>;
+/** One attempt of a call at one candidate, to be passed to `noteMessage` and `ended`. */
+export interface AttemptRecord<C> {
+  readonly at: CandidateRecord<C>;
   readonly atMs: number;
   isAnswered: boolean;
-  /** True once it was reported that the call is unanswered. */
+  /** True once it was reported that the attempt is unanswered. */
   isReported: boolean;
 }
 
@@ -93,8 +93,8 @@ interface CandidateRecord<C> {
   readonly successes: RecentCount;
   readonly failures: RecentCount;
   failuresInARow: number;
-  /** The newest calls without a message, in the order of sending. */
-  readonly unanswered: SentCall<C>[];
+  /** The newest attempts without a message, in the order of sending. */
+  readonly unanswered: AttemptRecord<C>[];
   /** The number of doublings of the next suspension. */
   doublings: number;
   inSinceMs: number;
@@ -105,7 +105,7 @@ interface Suspended extends Suspension {
   readonly kind: 'ejected' | 'avoided';
   /** The time from which the candidate may be chosen for a trial, in ms of the clock. */
   nextTrialAtMs: number;
-  trial: Pick<SentCall<unknown>, 'atMs'> | undefined;
+  trial: Pick<AttemptRecord<unknown>, 'atMs'> | undefined;
 }
 
 /** The records of one pool: how the last calls of each candidate went, and which candidates are suspended. */
@@ -149,21 +149,21 @@ export class Outliers<C extends object> {
   }
 
   /**
-   * Records a call. Must be called in the synchronous block that chose the candidate; then `noteMessage` at the first
+   * Records an attempt. Must be called in the synchronous block that chose the candidate; then `noteMessage` at the first
    * message, and `ended` once.
    */
-  sent(candidate: C): SentCall<C> {
-    const record = this.#recordOf(candidate);
+  sent(candidate: C): AttemptRecord<C> {
+    const at = this.#recordOf(candidate);
     const atMs = this.#options.clock.now();
-    const call: SentCall<C> = { record, atMs, isAnswered: false, isReported: false };
-    record.unanswered.push(call);
+    const attempt: AttemptRecord<C> = { at, atMs, isAnswered: false, isReported: false };
+    at.unanswered.push(attempt);
     this.#calls += 1;
-    this.#countActive(record, 1);
+    this.#countActive(at, 1);
     const suspended = this.#suspended.get(candidate);
     if (suspended !== undefined && suspended.trial === undefined && atMs >= suspended.untilMs)
-      suspended.trial = call;
+      suspended.trial = attempt;
     if (this.#stopCheck === undefined) this.#scheduleCheck();
-    return call;
+    return attempt;
   }
 
   /**
@@ -213,44 +213,44 @@ export class Outliers<C extends object> {
 
   // --- results of calls ------------------------------------------------------------------------------------
 
-  /** Reports the first message of a call. Idempotent. */
-  noteMessage(call: SentCall<C>): void {
-    if (call.isAnswered) return;
-    call.isAnswered = true;
-    const { record } = call;
-    const { candidate, unanswered } = record;
-    this.#usualMs = ewma(this.#usualMs, this.#options.clock.now() - call.atMs);
-    // The calls before it are unanswered, but no longer the newest.
-    unanswered.splice(0, unanswered.indexOf(call) + 1);
+  /** Reports the first message of an attempt. Idempotent. */
+  noteMessage(attempt: AttemptRecord<C>): void {
+    if (attempt.isAnswered) return;
+    attempt.isAnswered = true;
+    const { at } = attempt;
+    const { candidate, unanswered } = at;
+    this.#usualMs = ewma(this.#usualMs, this.#options.clock.now() - attempt.atMs);
+    // The attempts before it are unanswered, but no longer the newest.
+    unanswered.splice(0, unanswered.indexOf(attempt) + 1);
     const suspended = this.#suspended.get(candidate);
-    if (suspended !== undefined && (suspended.kind === 'avoided' || suspended.trial === call))
-      this.#readmit(record);
+    if (suspended !== undefined && (suspended.kind === 'avoided' || suspended.trial === attempt))
+      this.#readmit(at);
   }
 
   /** Reports each change: while the backend waits for the client the call uses no capacity. */
-  setAwaitingClient({ record }: SentCall<C>, isAwaitingClient: boolean): void {
-    this.#countActive(record, isAwaitingClient ? -1 : 1);
+  setAwaitingClient({ at }: AttemptRecord<C>, isAwaitingClient: boolean): void {
+    this.#countActive(at, isAwaitingClient ? -1 : 1);
   }
 
-  /** Reports the end of a call, once. One that waits for its client must be resumed first. */
-  ended(call: SentCall<C>, how: CallVerdict): void {
-    const { record } = call;
+  /** Reports the end of an attempt, once. One that waits for its client must be resumed first. */
+  ended(attempt: AttemptRecord<C>, how: AttemptVerdict): void {
+    const { at } = attempt;
     this.#calls -= 1;
     if (this.#calls === 0) this.#endCheck();
-    this.#countActive(record, -1);
-    const index = call.isAnswered ? -1 : record.unanswered.lastIndexOf(call);
-    if (index >= 0) record.unanswered.splice(index, 1);
-    const suspended = this.#suspended.get(record.candidate);
+    this.#countActive(at, -1);
+    const index = attempt.isAnswered ? -1 : at.unanswered.lastIndexOf(attempt);
+    if (index >= 0) at.unanswered.splice(index, 1);
+    const suspended = this.#suspended.get(at.candidate);
     if (suspended !== undefined) {
-      if (suspended.trial !== call) return;
-      if (how === 'failed') this.#suspend(record, 'its trial call failed', suspended.kind);
+      if (suspended.trial !== attempt) return;
+      if (how === 'failed') this.#suspend(at, 'its trial call failed', suspended.kind);
       else {
         suspended.trial = undefined;
         suspended.nextTrialAtMs = suspended.untilMs;
       }
-    } else if (call.atMs < record.inSinceMs) return;
-    else if (how === 'answered') this.#countSuccess(record);
-    else if (how === 'failed') this.#countFailure(record);
+    } else if (attempt.atMs < at.inSinceMs) return;
+    else if (how === 'answered') this.#countSuccess(at);
+    else if (how === 'failed') this.#countFailure(at);
   }
 
   #countActive(record: CandidateRecord<C>, change: 1 | -1): void {

@@ -4,7 +4,7 @@
 // request once more in the same conversation.
 
 import type { Observer, Subscription } from 'rxjs';
-import type { CallVerdict, SentCall } from '../../balancing/outliers.ts';
+import type { AttemptRecord, AttemptVerdict } from '../../balancing/outliers.ts';
 import { type ExchangeRequest, ownerIdOf } from '../../domain/calls/exchange.ts';
 import {
   type CallOutcome,
@@ -55,7 +55,7 @@ export interface AttemptedCall {
 export class Attempt implements NumberedAttempt, Observer<ExchangeEvent> {
   readonly ref: InstanceRef;
   readonly plan: AttemptPlan;
-  readonly sent: SentCall<InstanceRef>;
+  readonly sent: AttemptRecord<InstanceRef>;
   readonly number: number;
   /** True when the backend may get the same request twice without harm. */
   readonly isRepeatable: boolean;
@@ -279,7 +279,7 @@ export class Attempt implements NumberedAttempt, Observer<ExchangeEvent> {
  * its error is the fault of the backend: not when the attempt was cancelled, refused before anything was sent, or too
  * large. Source: ADR 39.
  */
-function verdictOf({ outcome, error }: AttemptEnding): CallVerdict {
+function verdictOf({ outcome, error }: AttemptEnding): AttemptVerdict {
   if (isAnswered(outcome)) return 'answered';
   return error?.facts.health === undefined ? 'inconclusive' : 'failed';
 }
