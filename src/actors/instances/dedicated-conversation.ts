@@ -26,9 +26,6 @@ export const EXTENSION_IDLE_MS = 10 * 60_000;
 /** One use, those of one owner, or those of all owners; see `sharedBy`. */
 type Sharing = 'oneUse' | 'owner' | 'equalExtensions';
 
-/** What carries the calls of a conversation. */
-export type CallCarrier = Pick<Conversation, 'exchange'>;
-
 /** The conversation that a use needs, and the owner to whom it is counted. */
 export interface ConversationRequest {
   /** The owner in whose share the conversation counts. For a shared one: the owner that needed it first. */
@@ -41,8 +38,8 @@ export interface ConversationRequest {
   readonly session?: McpSession | undefined;
   /** How long the conversation stays open without a use, in ms. Default: it is for this use alone, and ends with it. */
   readonly idleMs?: number;
-  /** Makes the object that carries the calls; called once per conversation. Default: the conversation itself. */
-  readonly carrierOf?: ((conversation: Conversation) => CallCarrier) | undefined;
+  /** Wraps the open conversation for its calls; called once. Default: they use the conversation itself. */
+  readonly wrap?: ((conversation: Conversation) => ForCalls) | undefined;
 }
 
 /**
@@ -56,6 +53,8 @@ export function sharedBy(extensions: JsonObject) {
     idleMs: EXTENSION_IDLE_MS,
   } satisfies Partial<ConversationRequest>;
 }
+
+type ForCalls = Pick<Conversation, 'exchange'>;
 
 interface DedicatedConversationOptions {
   readonly request: ConversationRequest;
@@ -100,8 +99,8 @@ export class DedicatedConversation implements CallConversation, Pick<Observer<Cl
   readonly #resolveGone: () => void;
   /** The open conversation; undefined until it is open. */
   inner: Conversation | undefined;
-  /** What carries the calls of stateless clients; undefined until the conversation is open. */
-  #carrier: CallCarrier | undefined;
+  /** The conversation as calls of stateless clients use it; undefined until it is open. */
+  #forCalls: ForCalls | undefined;
   #feed: Feed | undefined;
   /** The number of sessions that hold it, also between their calls. */
   #sessions = 0;
@@ -120,7 +119,7 @@ export class DedicatedConversation implements CallConversation, Pick<Observer<Cl
   #settingLevel: Promise<void> | undefined;
 
   constructor(deps: Timing, { request, key, open, listener }: DedicatedConversationOptions) {
-    const { ownerId, sharing = 'oneUse', session, idleMs = 0, carrierOf } = request;
+    const { ownerId, sharing = 'oneUse', session, idleMs = 0, wrap } = request;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = ownerId;
     this.key = key;
@@ -133,7 +132,7 @@ export class DedicatedConversation implements CallConversation, Pick<Observer<Cl
     this.#idleMs = idleMs;
     this.usedAtMs = deps.clock.now();
     if (idleMs > 0) this.#disarm = this.#arm(idleMs);
-    this.opening = this.#open(open, carrierOf);
+    this.opening = this.#open(open, wrap);
     this.opening.catch(() => undefined); // its uses get the error
   }
 
@@ -180,7 +179,7 @@ export class DedicatedConversation implements CallConversation, Pick<Observer<Cl
 
   /** Carries a call of a stateless client, when the conversation is open. */
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
-    return (this.#carrier ?? refuse()).exchange(request);
+    return (this.#forCalls ?? refuse()).exchange(request);
   }
 
   /** Keeps the conversation open for a session, until `release`. */
@@ -264,7 +263,7 @@ export class DedicatedConversation implements CallConversation, Pick<Observer<Cl
     if (this.isUnused && (this.#stage !== 'serving' || this.#idleMs === 0)) void this.close();
   }
 
-  async #open(open: DedicatedConversationOptions['open'], carrierOf: ConversationRequest['carrierOf']) {
+  async #open(open: DedicatedConversationOptions['open'], wrap: ConversationRequest['wrap']) {
     const { signal } = this.#ending;
     let conversation: Conversation | undefined;
     try {
@@ -278,7 +277,7 @@ export class DedicatedConversation implements CallConversation, Pick<Observer<Cl
       throw backendUnavailable('closed by the gateway', { delivered: 'no' });
     }
     this.inner = conversation;
-    this.#carrier = carrierOf?.(conversation) ?? conversation;
+    this.#forCalls = wrap?.(conversation) ?? conversation;
     this.#listener.opened(this, conversation);
     conversation.closed$.subscribe(this);
     return conversation;

@@ -44,7 +44,7 @@ export class CallsWithQuestions implements CallQuestions {
   readonly #scheduler: TaskScheduler;
   readonly #alarm: Clock['alarm'];
   readonly #newId: () => string;
-  readonly #calls = new Map<string, CallWithQuestions>();
+  readonly #calls = new Map<string, AskingCall>();
   readonly #shares = new UserShares(LIMITS.callsAwaitingClient);
   /** Calls whose exchange has ended, kept until their clients return. */
   readonly #ended = new UserShares(LIMITS.callsAwaitingClient);
@@ -80,7 +80,7 @@ export class CallsWithQuestions implements CallQuestions {
   ): Observable<SourcedEvent | ClientQuestion> {
     return new Observable((subscriber) => {
       const source = new Subscription();
-      let asking: CallWithQuestions | undefined;
+      let asking: AskingCall | undefined;
       subscriber.add(() => (asking === undefined ? source.unsubscribe() : asking.leave(subscriber)));
       const subscription = events$.subscribe({
         next: (sourced) => {
@@ -154,26 +154,26 @@ export class CallsWithQuestions implements CallQuestions {
   }
 
   /** Counts the memory of a call, which ends when others need that memory. */
-  hold(asking: CallWithQuestions): Holding {
+  hold(asking: AskingCall): Holding {
     const tooLarge = () => asking.end(backendUnavailable(TOO_LARGE, { delivered: 'unknown' }));
     return this.#held.hold(asking.ownerId, tooLarge);
   }
 
   /** The exchange of a call has ended while its client was away. */
-  ended({ ownerId }: CallWithQuestions): void {
+  ended({ ownerId }: AskingCall): void {
     this.#makeRoom(ownerId);
     this.#shares.release(ownerId);
     this.#ended.take(ownerId);
   }
 
   /** A call is over; before, it was kept for its client or was under way. Called once. */
-  gone({ id, ownerId }: CallWithQuestions, wasKept: boolean): void {
+  gone({ id, ownerId }: AskingCall, wasKept: boolean): void {
     this.#calls.delete(id);
     (wasKept ? this.#ended : this.#shares).release(ownerId);
   }
 
-  #add(options: Omit<CallWithQuestionsOptions, 'table' | 'id'>): CallWithQuestions {
-    const asking = new CallWithQuestions({ ...options, table: this, id: this.#newId() });
+  #add(options: Omit<AskingCallOptions, 'table' | 'id'>): AskingCall {
+    const asking = new AskingCall({ ...options, table: this, id: this.#newId() });
     this.#calls.set(asking.id, asking);
     this.#shares.take(asking.ownerId);
     return asking;
@@ -210,7 +210,7 @@ const GATHERING_MS = 50;
 /** The most open questions of one call; further ones are refused. */
 const MAX_OPEN = 64;
 
-interface CallWithQuestionsOptions {
+interface AskingCallOptions {
   readonly table: CallsWithQuestions;
   readonly id: string;
   readonly ownerId: string;
@@ -222,7 +222,7 @@ interface CallWithQuestionsOptions {
   readonly instanceId: string;
 }
 
-class CallWithQuestions {
+class AskingCall {
   readonly id: string;
   readonly ownerId: string;
   readonly #table: CallsWithQuestions;
@@ -238,7 +238,7 @@ class CallWithQuestions {
   /** The memory of the open questions, in bytes. */
   #questionBytes = 0;
 
-  constructor(options: CallWithQuestionsOptions) {
+  constructor(options: AskingCallOptions) {
     const { table, id, ownerId, method, source, subscriber, instanceId } = options;
     this.#table = table;
     this.id = id;

@@ -20,11 +20,7 @@ import { isCustomNotice, LEGACY_VERSIONS, LOG } from '../../../domain/mcp/mcp.ts
 import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type { Conversation } from '../../../transports/transport.ts';
-import {
-  type CallCarrier,
-  type DedicatedConversation,
-  sharedBy,
-} from '../../instances/dedicated-conversation.ts';
+import { type DedicatedConversation, sharedBy } from '../../instances/dedicated-conversation.ts';
 import { type ConversationUse, conversationKeyOf } from '../../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
 import { tellsCallsApart } from '../../instances/process-sharing.ts';
@@ -71,9 +67,9 @@ export class StatelessConversations {
       sharing,
       idleMs: STATELESS_IDLE_MS,
       // Messages of the backend outside of calls go to the call under way.
-      carrierOf:
+      wrap:
         sharing === 'oneUse' || acceptsServerRequests(profile)
-          ? (conversation) => new StatelessCallCarrier(conversation)
+          ? (conversation) => new MessagesInCalls(conversation)
           : undefined,
     });
     const { conversation } = use;
@@ -142,10 +138,10 @@ export class StatelessConversations {
 }
 
 /**
- * Carries the calls of a conversation whose backend may send messages outside of calls, over HTTP or during a request of
- * the gateway itself. Questions and log messages are passed to a call that is under way. All its calls belong to one owner.
+ * A conversation for calls, whose backend may send messages outside of calls, over HTTP or during a request of the gateway
+ * itself. Questions and log messages are passed to a call that is under way. All its calls belong to one owner.
  */
-class StatelessCallCarrier implements CallCarrier {
+class MessagesInCalls implements Pick<Conversation, 'exchange'> {
   readonly #inner: Conversation;
   /** The listeners of the calls under way, oldest first. */
   readonly #calls = new Set<(message: ServerMessage) => void>();
