@@ -170,6 +170,27 @@ inBrowser('do not scroll sideways at 380, 768 and 1,024 px, and cut no cell off'
   assert.equal(wide, []);
 });
 
+inBrowser('wrap long words in dialogs and in questions of servers at 380 px', async () => {
+  const { page } = watched;
+  const long = 'x'.repeat(100);
+  await newKey(admin, long);
+  await page.setViewportSize({ width: 380, height: 800 });
+  const width = (selector: string) =>
+    page
+      .locator(selector)
+      .first()
+      .evaluate((one) => one.scrollWidth);
+  await open('users');
+  await page.getByRole('button', { name: `Revoke ${long}` }).click();
+  assert.ok((await width('dialog')) <= 380);
+  await open('playground?template=everything&item=test_elicitation');
+  await page.getByLabel(/^message/).fill(long);
+  await page.getByRole('button', { name: 'Call', exact: true }).click();
+  await page.locator('.question').getByText(long).waitFor();
+  assert.is(await width('html'), 380);
+  await page.setViewportSize({ width: 1_280, height: 900 });
+});
+
 inBrowser('have switches as wide as their choices', async () => {
   const { page } = watched;
   const wide: string[] = [];
