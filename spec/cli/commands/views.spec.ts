@@ -34,7 +34,7 @@ test('what is shown can be set again', async () => {
   assert.is((await gateway.run('view set', file)).code, 0);
   const { views } = JSON.parse((await gateway.run('view list --json')).out);
   assert.equal([views.length, views[0].title, views[0].problems.length], [1, 'Support desk', 1]);
-  assert.match((await gateway.run('view preview support')).out, /0 tools, about 1 tokens/);
+  assert.match((await gateway.run('view preview support')).out, /^no tools$/m);
   assert.is((await gateway.run('view delete support')).out, 'the view support is deleted');
   assert.match(await complaint(gateway.run('view show support')), 'There is no view "support"');
 });

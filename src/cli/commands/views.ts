@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { messageOf } from '../../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { isTemplateId, TEMPLATE_RULE } from '../../domain/template-name.ts';
+import { counted } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
@@ -111,8 +112,9 @@ export const viewPreview: Command = {
         { TOOL: 'name', DESCRIPTION: ({ description }) => firstLine(description) },
         tools,
       );
-      const size = `\n${tools.length} tools, about ${preview.tokens} tokens`;
-      return [rows, size, ...confirmedLine(preview), ...problemLines(preview)].join('\n');
+      const size = `\n${counted(tools.length, 'tool')}, about ${counted(Number(preview.tokens), 'token')}`;
+      const listed = tools.length === 0 ? ['no tools'] : [rows, size];
+      return [...listed, ...confirmedLine(preview), ...problemLines(preview)].join('\n');
     });
   },
 };
