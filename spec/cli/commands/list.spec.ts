@@ -122,7 +122,8 @@ test('session list shows owner, client and binding of a session; session end end
   assert.is(await printed(gateway.run('session list --template far')), 'no sessions are open');
   const end = () => gateway.run(`session end ${id}`);
   assert.is(await printed(end()), `the session ${id} is ended`);
-  assert.match(await complaint(end()), `Session "${id}" not found`);
+  const advice = /not found; "npx stagedoor session list" lists the sessions \(SESSION_NOT_FOUND\)$/;
+  assert.match(await complaint(end()), advice);
   assert.is(await printed(gateway.run('session list')), 'no sessions are open');
 });
 

@@ -2,6 +2,7 @@
 
 import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
 import { cutText, plainLine } from '../../domain/text.ts';
+import { ownCommand } from '../../domain/version.ts';
 import { SseReader } from '../../net/http1/sse-reader.ts';
 import { type RequestCredentials, renewing } from '../accounts/credentials.ts';
 import { PROVEN_MS } from '../accounts/proof.ts';
@@ -286,5 +287,8 @@ function reasonsOf(answer: object): string {
   const reason = Array.isArray(detail)
     ? detail.map(issueText).join('; ')
     : String(detail ?? 'no reason given');
-  return plainLine(cutText(reason, MAX_REASON_UNITS)).replace(/\.$/, '');
+  const line = plainLine(cutText(reason, MAX_REASON_UNITS)).replace(/\.$/, '');
+  return line.replace(LIST_ROUTE, (_, noun) => `; "${ownCommand(`${noun} list`)}" lists the ${noun}s`);
 }
+
+const LIST_ROUTE = /\. GET \/gateway\/(\w+)s lists the \1s$/;
