@@ -49,7 +49,7 @@ test('create an admin with an e-mail address and templates, and print the record
   assert.not.match(JSON.stringify(rest), 'correct horse');
 });
 
-test('warn of templates that the gateway does not have', async () => {
+test('warn of templates and views that the gateway does not have', async () => {
   await gateway.server.gateway.register('files', { handler: HANDLER }, { waitMs: 5_000 });
   const { err } = await gateway.runAt(
     { line: 'correct horse' },
@@ -60,6 +60,12 @@ test('warn of templates that the gateway does not have', async () => {
   await gateway.run('user delete ed');
   const key = await gateway.run('api-key create k --templates other');
   assert.match(key.err, /^warning: the gateway has no template "other"$/m);
+  await gateway.server.gateway.views.put({ id: 'desk', from: [{ template: 'files' }] });
+  const ofView = await gateway.run('api-key create v --views dsek,desk --templates none');
+  assert.equal(
+    ofView.err.split('\n').filter((line) => line.startsWith('warning')),
+    ['warning: the gateway has no view "dsek"; did you mean "desk"?'],
+  );
 });
 
 test('say that views without a list of templates leave all templates', async () => {

@@ -68,7 +68,7 @@ function shownList(list: unknown): unknown {
 
 /**
  * Warns about lists of an account that probably are not what was meant: views without a list of templates, which
- * leaves all templates, and templates that the gateway does not have. Without a gateway, and for a caller that may
+ * leaves all templates, and templates and views that the gateway does not have. Without a gateway, and for a caller that may
  * not read the registry, these are not known.
  */
 export async function warnOfRights(
@@ -78,15 +78,20 @@ export async function warnOfRights(
 ): Promise<void> {
   if (Array.isArray(views) && templates === undefined)
     note('all templates may be used beside these views; "--templates none" leaves the views only');
-  const names = new Set([...(templates ?? []), ...templatesIn(tools ?? [])]);
-  if (!(client instanceof Remote) || names.size === 0) return;
-  const registry = await client.request('/gateway/registry').catch(() => undefined);
-  if (registry === undefined) return;
-  const known = Object.keys(fields(fields(registry).templates));
-  for (const name of [...names].filter((each) => !known.includes(each))) {
-    const guess = didYouMean(name, known);
-    note(`warning: the gateway has no template "${name}"${guess === undefined ? '' : `; ${guess}`}`);
-  }
+  if (!(client instanceof Remote)) return;
+  const warn = async (what: string, names: ReadonlySet<string>, known: () => Promise<readonly string[]>) => {
+    const found = names.size === 0 ? undefined : await known().catch(() => undefined);
+    for (const name of found === undefined ? [] : [...names].filter((each) => !found.includes(each))) {
+      const guess = didYouMean(name, found ?? []);
+      note(`warning: the gateway has no ${what} "${name}"${guess === undefined ? '' : `; ${guess}`}`);
+    }
+  };
+  await warn('template', new Set([...(templates ?? []), ...templatesIn(tools ?? [])]), async () =>
+    Object.keys(fields(fields(await client.request('/gateway/registry')).templates)),
+  );
+  await warn('view', new Set(views), async () =>
+    objectsOf(fields(await client.request('/gateway/views')).views).map(({ id }) => String(id)),
+  );
 }
 
 export const PASSWORD_OPTION: OptionTable = {
