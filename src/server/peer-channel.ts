@@ -7,11 +7,11 @@ import type { Auth } from '../auth/auth.ts';
 import { WindowCounter } from '../auth/limits/rate-limiter.ts';
 import type { InstanceHost } from '../cluster/channel/instances/instance-host.ts';
 import { InstanceListener } from '../cluster/channel/instances/instance-listener.ts';
+import type { PeerRefusal } from '../cluster/channel/peer-admission.ts';
 import {
   openPeerListener,
   type PeerListener,
   type PeerListenerOptions,
-  type PeerRefusal,
 } from '../cluster/channel/peer-listener.ts';
 import { type ForwardingPeers, type KnownNodes, Peers } from '../cluster/channel/peers.ts';
 import type { ChannelKeys } from '../cluster/channel/trust/channel-keys.ts';

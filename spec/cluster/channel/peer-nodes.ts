@@ -2,12 +2,8 @@
 // members are a map that the spec changes.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ServedInstances } from '../../../src/cluster/channel/peer-listener.ts';
-import {
-  openPeerListener,
-  type PeerListener,
-  type PeerRefusal,
-} from '../../../src/cluster/channel/peer-listener.ts';
+import type { PeerRefusal, ServedInstances } from '../../../src/cluster/channel/peer-admission.ts';
+import { openPeerListener, type PeerListener } from '../../../src/cluster/channel/peer-listener.ts';
 import { Peers } from '../../../src/cluster/channel/peers.ts';
 import { channelKeys } from '../../../src/cluster/channel/trust/channel-keys.ts';
 import type { PeerTls } from '../../../src/cluster/channel/trust/peer-tls.ts';

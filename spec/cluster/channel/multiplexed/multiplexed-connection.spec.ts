@@ -16,7 +16,7 @@ import {
   MULTIPLEXED_PROTOCOL,
   PART_BYTES,
 } from '../../../../src/cluster/channel/multiplexed/multiplexed-wire.ts';
-import type { ServedInstances } from '../../../../src/cluster/channel/peer-listener.ts';
+import type { ServedInstances } from '../../../../src/cluster/channel/peer-admission.ts';
 import { INSTANCE_PATHS } from '../../../../src/cluster/channel/peer-protocol.ts';
 import { channelKeys } from '../../../../src/cluster/channel/trust/channel-keys.ts';
 import { TokenIssuer, TokenVerifier } from '../../../../src/cluster/channel/trust/peer-tokens.ts';

@@ -19,7 +19,7 @@ import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
 import { NO_CALLER } from '../../../domain/memory/user-shares.ts';
 import type { ForwardedCaller } from '../../../domain/nodes/forwarding.ts';
 import type { ExchangeAnswer, ServeExchange } from '../multiplexed/multiplexed-listener.ts';
-import type { PeerRefusal, ServedInstances, ServePeer } from '../peer-listener.ts';
+import type { PeerRefusal, ServedInstances, ServePeer } from '../peer-admission.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../peer-protocol.ts';
 import type { HostedConversation, InstanceHost, NodeLink } from './instance-host.ts';
 import { closedFrame, exchangeIn, failureToSend, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';
