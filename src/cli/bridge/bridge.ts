@@ -2,23 +2,14 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../domain/errors/errors.ts';
-import { definedFields, isJsonObject, type JsonObject, jsonIn, parseExact } from '../../domain/json/json.ts';
+import { definedFields, jsonIn } from '../../domain/json/json.ts';
 import { idValue, type JsonRpcId, numberMeant, RPC, readId, readMessage } from '../../domain/mcp/jsonrpc.ts';
-import {
-  CANCELLED,
-  INITIALIZED,
-  LEGACY_VERSIONS,
-  LISTEN,
-  META,
-  METHODS,
-  SET_LEVEL,
-  SUBSCRIBE,
-  UNSUBSCRIBE,
-} from '../../domain/mcp/mcp.ts';
+import { CANCELLED, INITIALIZED, LISTEN, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE } from '../../domain/mcp/mcp.ts';
 import { EVENT_STREAM_TYPE, JSON_TYPE, MCP_ACCEPT } from '../../domain/mcp/media-types.ts';
 import { eraHeaders } from '../../transports/era-metadata.ts';
 import { beginningOf, textWithin } from '../remote/answering-url.ts';
 import { fields } from '../remote/answers.ts';
+import { type BridgeMessage, idKey, mayBeSentTwice, readBridgeMessage } from './bridge-message.ts';
 import { type GatewayLink, type LinkRequest, LostRequest, readMessages } from './gateway-link.ts';
 
 interface BridgeOptions {
@@ -166,7 +157,7 @@ export class Bridge {
       // Behind a load balancer that does not route by session, the new session may be unknown, too.
       if (response.status === 404 && session?.id !== undefined && !isReopened) {
         await beginningOf(response);
-        if (!isFresh && !isRepeatable(message)) throw new LostRequest('the gateway was restarted');
+        if (!isFresh && !mayBeSentTwice(message)) throw new LostRequest('the gateway was restarted');
         lastEventId = undefined;
         isReopened = true;
         await this.#reopen(session);
@@ -177,7 +168,7 @@ export class Bridge {
       const end = await readMessages(response, (data) => this.#answer(pending, data));
       if (signal.aborted || !message.ids.some((id) => this.#pending.has(idKey(id)))) return;
       if (end.lastEventId !== undefined && message.modernVersion === undefined) lastEventId = end.lastEventId;
-      else if (isRepeatable(message) && (isFirst || message.method === LISTEN)) lastEventId = undefined;
+      else if (mayBeSentTwice(message) && (isFirst || message.method === LISTEN)) lastEventId = undefined;
       else throw new LostRequest('the gateway ended the answer before it was complete');
       await delay(end.retryMs ?? RETRY_MS, undefined, { signal });
     }
@@ -189,7 +180,7 @@ export class Bridge {
       headers: { ...BOTH, ...this.#headersFor(message, session) },
       body: message.line,
       signal,
-      isRepeatable: isRepeatable(message),
+      isRepeatable: mayBeSentTwice(message),
     };
   }
 
@@ -379,11 +370,6 @@ export class Bridge {
 const INITIALIZE = 'initialize';
 const BOTH = { accept: MCP_ACCEPT, 'content-type': JSON_TYPE };
 
-function isRepeatable({ method, ids }: BridgeMessage): boolean {
-  if (method === LISTEN) return true;
-  return ids.length === 0 ? method.startsWith('notifications/') : METHODS[method]?.repeatable === true;
-}
-
 /** Line breaks between the tokens of a message are white space; its strings contain none. */
 function oneLine(data: Buffer): string {
   return data.toString('utf8').replace(/[\r\n]+/g, ' ');
@@ -401,47 +387,4 @@ async function refusalIn(response: Response): Promise<{ text: string; code: numb
     code: typeof code === 'number' ? code : RPC.badRequest,
     data: data ?? { status, ...(typeof error_code === 'string' ? { error_code } : {}) },
   };
-}
-
-// --- the parts of a client's message that the bridge reads; the line itself is forwarded unchanged ---------
-
-interface BridgeMessage {
-  readonly line: string;
-  /** The ids of its requests: none in a notification or an answer, several in a batch. */
-  readonly ids: readonly JsonRpcId[];
-  /** The method; empty for an answer and a batch. */
-  readonly method: string;
-  readonly params: JsonObject;
-  /** The revision that a message without a session names; undefined in the era with sessions. */
-  readonly modernVersion: string | undefined;
-}
-
-/** Reads a line; undefined when it is not a JSON-RPC message. */
-function readBridgeMessage(line: string): BridgeMessage | undefined {
-  const value = jsonIn(line, parseExact);
-  if (Array.isArray(value)) {
-    const ids = value.flatMap((each) => requestIdOf(each) ?? []);
-    return { line, ids, method: '', params: {}, modernVersion: undefined };
-  }
-  if (!isJsonObject(value)) return undefined;
-  const id = requestIdOf(value);
-  const params = isJsonObject(value.params) ? value.params : {};
-  const version = isJsonObject(params._meta) ? params._meta[META.protocolVersion] : undefined;
-  const isModern = typeof version === 'string' && !LEGACY_VERSIONS.some((legacy) => legacy === version);
-  return {
-    line,
-    ids: id === undefined ? [] : [id],
-    method: typeof value.method === 'string' ? value.method : '',
-    params,
-    modernVersion: isModern ? version : undefined,
-  };
-}
-
-/** The key of an id in a map: 1 and "1" differ. */
-function idKey(id: JsonRpcId): string {
-  return JSON.stringify(idValue(id));
-}
-
-function requestIdOf(value: unknown): JsonRpcId | undefined {
-  return isJsonObject(value) && typeof value.method === 'string' ? readId(value.id) : undefined;
 }
