@@ -92,7 +92,7 @@ export type {
 } from './gateway/gateway-types.ts';
 export type { ErrorAnswer } from './gateway/promised-answers.ts';
 export { type Cipher, createCipher } from './persistence/cipher.ts';
-export { type OpenStoreOptions, openStore, StoreOpenError } from './persistence/open.ts';
+export { type OpenStoreOptions, openStore, StoreOpenError } from './persistence/open-store.ts';
 export { type RevisionChange, watchRevision } from './persistence/revision-watch.ts';
 export type { Store } from './persistence/store.ts';
 export type { McpEndpoint, McpRequest, ReplyWriter } from './protocol/endpoint-types.ts';

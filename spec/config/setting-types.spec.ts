@@ -19,7 +19,7 @@ import {
   url,
 } from '../../src/config/setting-types.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
-import { DENIED_NETWORKS } from '../../src/domain/registration/endpoint.ts';
+import { DENIED_NETWORKS } from '../../src/domain/registration/instance-endpoint.ts';
 import { cwd, faultsOf, load, refusal } from '../helpers/config.ts';
 import { suite } from '../helpers/suite.ts';
 

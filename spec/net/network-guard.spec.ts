@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import net, { isIP, type LookupFunction, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
-import { DENIED_NETWORKS } from '../../src/domain/registration/endpoint.ts';
+import { DENIED_NETWORKS } from '../../src/domain/registration/instance-endpoint.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { guardedConnector } from '../../src/net/http1/connector.ts';
 import { AddressDenied, addressesIn, deniedAddress } from '../../src/net/network-guard.ts';

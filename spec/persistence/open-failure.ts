@@ -1,7 +1,7 @@
 // Reads the failure of opening a store.
 
 import * as assert from 'uvu/assert';
-import { StoreOpenError } from '../../src/persistence/open.ts';
+import { StoreOpenError } from '../../src/persistence/open-store.ts';
 import { messageOf } from '../helpers/outcome.ts';
 
 /** The message of the StoreOpenError; asserts that it does not contain the password. */

@@ -1,6 +1,6 @@
 // Loads the authorization server in several turns of the event loop. Source: ADR 276.
 
-import { loadInTurns } from '../domain/memory/load-in-turns.ts';
+import { loadInTurns } from '../domain/time/load-in-turns.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 
 /** Files of the library. */

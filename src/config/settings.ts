@@ -4,7 +4,7 @@
 
 import { PASS_ENV } from '../domain/instances/command.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { DENIED_NETWORKS } from '../domain/registration/endpoint.ts';
+import { DENIED_NETWORKS } from '../domain/registration/instance-endpoint.ts';
 import { HOUR_MS } from '../domain/time/clock.ts';
 import type { ViewNames } from '../domain/views/view.ts';
 import { CLUSTER } from './cluster-settings.ts';
@@ -362,7 +362,7 @@ export const SETTINGS = {
     defaultText: 'none',
     doc: 'Redis that counts requests for several gateways together and exactly; without it gateways on one database server share limits within 15 %.',
   }),
-  /** The URL of the database as written; see persistence/open.ts. It may contain a password. */
+  /** The URL of the database as written; see persistence/open-store.ts. It may contain a password. */
   databaseUrl: setting({
     key: 'database_url',
     flag: 'database',

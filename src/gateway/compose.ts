@@ -19,7 +19,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { memoryBounds } from '../domain/memory/held-bytes.ts';
 import { newLife } from '../domain/nodes/life.ts';
 import { nodeOf } from '../domain/nodes/nodes.ts';
-import { DENIED_NETWORKS } from '../domain/registration/endpoint.ts';
+import { DENIED_NETWORKS } from '../domain/registration/instance-endpoint.ts';
 import { type Clock, spreadClock } from '../domain/time/clock.ts';
 import { TaskScheduler, type Timing } from '../domain/time/task-scheduler.ts';
 import { type AddressCheck, addressesIn } from '../net/network-guard.ts';

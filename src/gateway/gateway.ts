@@ -24,7 +24,7 @@ import type { DatabaseState } from '../registry/database-status.ts';
 import { importContents } from '../registry/registry-sync.ts';
 import type { FileContents, RegisterOptions, Registration } from '../registry/registry-types.ts';
 import { uncheckedRequirements } from '../templates/requirements.ts';
-import { shortSecrets } from '../transports/secrets.ts';
+import { shortSecrets } from '../transports/hidden-secrets.ts';
 import {
   checkEventName,
   checkedOptions,

@@ -1,5 +1,5 @@
 // The interface of one kind of database: its URL, its driver, its lock and the meaning of its errors.
-// databases/ implements it; open.ts, orm.ts and migrate.ts use it.
+// databases/ implements it; open-store.ts, orm.ts and migrate.ts use it.
 
 import type { Options } from '@mikro-orm/sql';
 import { sleep, systemClock } from '../domain/time/clock.ts';

@@ -3,7 +3,7 @@
 
 import { type ConnectOptions, failureOf } from './database.ts';
 import { sqlite } from './databases/sqlite.ts';
-import { makeFile } from './open.ts';
+import { makeFile } from './open-store.ts';
 
 /** A locked file. It is never deleted: otherwise two processes could lock two files of the same name. */
 interface FileLock {

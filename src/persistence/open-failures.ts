@@ -1,5 +1,5 @@
 // The cases in which a database cannot be opened: creates it on a server that lacks it, else makes the message for the
-// operator. Separate from open.ts, whose types embedding programs see: the types of a database are MikroORM's.
+// operator. Separate from open-store.ts, whose types embedding programs see: the types of a database are MikroORM's.
 
 import { existsSync } from 'node:fs';
 import { join, sep } from 'node:path';

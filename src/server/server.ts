@@ -20,7 +20,7 @@ import { sleep, systemClock } from '../domain/time/clock.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { HttpApp } from '../http/app.ts';
 import { describeDatabase } from '../persistence/database-url.ts';
-import { fileExposureOf, loadStore } from '../persistence/open.ts';
+import { fileExposureOf, loadStore } from '../persistence/open-store.ts';
 import { type RevisionChange, watchRevision } from '../persistence/revision-watch.ts';
 import { NO_SPACE } from '../persistence/store-errors.ts';
 import {

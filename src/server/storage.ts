@@ -15,7 +15,7 @@ import type { Config } from '../config/config.ts';
 import { kubeconfigs, POD_ACCOUNT } from '../discovery/cluster-files.ts';
 import { createCipher } from '../persistence/cipher.ts';
 import { type DatabaseDescription, describeDatabase } from '../persistence/database-url.ts';
-import { type OpenStoreOptions, openStore } from '../persistence/open.ts';
+import { type OpenStoreOptions, openStore } from '../persistence/open-store.ts';
 import type { Store } from '../persistence/store.ts';
 import { credentialsPath, homeFolder, type ProtectedPath } from '../templates/command-exposure.ts';
 import { ownsGroup } from '../transports/stdio/process-group.ts';

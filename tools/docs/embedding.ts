@@ -17,7 +17,7 @@ const INTERFACES: readonly (readonly [heading: string, file: string, name: strin
   ['Options of `register`', 'src/registry/registry-types.ts', 'RegisterOptions'],
   ['Options of `exchange`', 'src/domain/calls/exchange.ts', 'ExchangeOptions'],
   ['More options of `call`, `ask` and `list`', 'src/gateway/promised-answers.ts', 'RequestOptions'],
-  ['Options of `openStore`', 'src/persistence/open.ts', 'OpenStoreOptions'],
+  ['Options of `openStore`', 'src/persistence/open-store.ts', 'OpenStoreOptions'],
 ];
 
 /** A longer type is left to the editor. */

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { withAccountClient } from '../../../src/cli/accounts/account-client.ts';
 import { CommandInput, type OptionValue } from '../../../src/cli/command.ts';
 import { UsageError } from '../../../src/cli/failures.ts';
-import { openStore } from '../../../src/persistence/open.ts';
+import { openStore } from '../../../src/persistence/open-store.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { fetchFor } from '../../helpers/network/replaced-fetch.ts';
 import { thrownBy } from '../../helpers/outcome.ts';

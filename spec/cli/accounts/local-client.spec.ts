@@ -7,7 +7,7 @@ import { CommandInput } from '../../../src/cli/command.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
 import { type Fields, fields, objectsOf } from '../../../src/cli/remote/answers.ts';
 import { idAt } from '../../../src/domain/events/audit.ts';
-import { openStore } from '../../../src/persistence/open.ts';
+import { openStore } from '../../../src/persistence/open-store.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { rejects } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { withDatabase } from '../../../src/cli/database/open-database.ts';
 import { loadConfig } from '../../../src/config/config.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
-import { openStore } from '../../../src/persistence/open.ts';
+import { openStore } from '../../../src/persistence/open-store.ts';
 import { readRegistryFile } from '../../../src/registry/files/registry-file.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { InstanceDefinition, InstanceInput } from '../../../src/domain/instances/instance.ts';
-import { readEndpoint } from '../../../src/domain/registration/endpoint.ts';
+import { readEndpoint } from '../../../src/domain/registration/instance-endpoint.ts';
 import {
   checkedInput,
   defineInstance,

@@ -9,7 +9,7 @@ import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { RELEASED } from '../../../src/domain/nodes/life.ts';
 import type { SessionHolders } from '../../../src/domain/sessions/session-holder.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
-import { openStore } from '../../../src/persistence/open.ts';
+import { openStore } from '../../../src/persistence/open-store.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
 import { becomes } from '../../helpers/eventually.ts';

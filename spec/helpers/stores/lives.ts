@@ -3,7 +3,7 @@
 
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import type { GatewayOptions } from '../../../src/gateway/gateway-types.ts';
-import { openStore } from '../../../src/persistence/open.ts';
+import { openStore } from '../../../src/persistence/open-store.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
 import type { Suite } from '../suite.ts';

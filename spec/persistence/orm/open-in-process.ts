@@ -3,7 +3,7 @@
 // Eight of them load the same modules at once.
 const { keepCompiledCode } = await import(new URL('../../../bin/compile-cache.mjs', import.meta.url).href);
 keepCompiledCode();
-const { openStore } = await import('../../../src/persistence/open.ts');
+const { openStore } = await import('../../../src/persistence/open-store.ts');
 
 process.once('message', async (url) => {
   try {

@@ -11,7 +11,7 @@ import {
   timeOfId,
 } from '../../../src/domain/events/audit.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { openStore } from '../../../src/persistence/open.ts';
+import { openStore } from '../../../src/persistence/open-store.ts';
 import { blockOf } from '../../conformance/audit.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { codeOf } from '../../helpers/outcome.ts';

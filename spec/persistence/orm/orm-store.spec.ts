@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { NO_NAMES } from '../../../src/domain/views/view.ts';
 import { createCipher } from '../../../src/persistence/cipher.ts';
-import { migrationStatus, openStore } from '../../../src/persistence/open.ts';
+import { migrationStatus, openStore } from '../../../src/persistence/open-store.ts';
 import { smallKey } from '../../conformance/accounts.ts';
 import { definition } from '../../helpers/backends/profiles.ts';
 import { folderOfAll } from '../../helpers/folder.ts';

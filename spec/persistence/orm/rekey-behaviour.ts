@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import * as assert from 'uvu/assert';
 import { type Cipher, createCipher } from '../../../src/persistence/cipher.ts';
 import type { OAuthRow } from '../../../src/persistence/oauth-store.ts';
-import { openStore } from '../../../src/persistence/open.ts';
+import { openStore } from '../../../src/persistence/open-store.ts';
 import type { Store, StoredSession } from '../../../src/persistence/store.ts';
 import { definition } from '../../helpers/backends/profiles.ts';
 import { errorOf } from '../../helpers/outcome.ts';

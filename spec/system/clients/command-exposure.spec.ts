@@ -8,7 +8,7 @@ import { importDocument } from '../../../src/cli/database/registry-document.ts';
 import { fields } from '../../../src/cli/remote/answers.ts';
 import { loadConfig } from '../../../src/config/config.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
-import { openStore } from '../../../src/persistence/open.ts';
+import { openStore } from '../../../src/persistence/open-store.ts';
 import { parseRegistryDocument } from '../../../src/registry/files/registry-file.ts';
 import { type RunningServer, startServer } from '../../../src/server/server.ts';
 import { caller, field, newKey, statusAndCode, tokenOf } from '../../helpers/clients/caller.ts';

@@ -5,7 +5,7 @@ import { copyFile, open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { loadConfig } from '../../../src/config/config.ts';
-import { openStore } from '../../../src/persistence/open.ts';
+import { openStore } from '../../../src/persistence/open-store.ts';
 import { startServer } from '../../../src/server/server.ts';
 import { caller, statusAndCode } from '../../helpers/clients/caller.ts';
 import { folderOfAll } from '../../helpers/folder.ts';

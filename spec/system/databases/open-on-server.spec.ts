@@ -2,8 +2,8 @@
 
 import * as assert from 'uvu/assert';
 import type { ParsedDatabaseUrl } from '../../../src/persistence/database-url.ts';
-import { openStore } from '../../../src/persistence/open.ts';
 import { createDatabase } from '../../../src/persistence/open-failures.ts';
+import { openStore } from '../../../src/persistence/open-store.ts';
 import { connectOrm } from '../../../src/persistence/orm/orm.ts';
 import { freshDatabase, mariadb, postgresql } from '../../helpers/services/services.ts';
 import { executeSql } from '../../helpers/services/sql.ts';

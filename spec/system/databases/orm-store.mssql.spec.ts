@@ -2,7 +2,7 @@
 // fixtures/tds/server.ts), and on a real server when TEST_MSSQL_URL names one.
 
 import * as assert from 'uvu/assert';
-import { openStore, StoreOpenError } from '../../../src/persistence/open.ts';
+import { openStore, StoreOpenError } from '../../../src/persistence/open-store.ts';
 import { startTdsServer, type TdsServer } from '../../fixtures/tds/server.ts';
 import { endOf, thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -2,7 +2,7 @@
 // fixtures/oracle/pool.ts), and on a real server when TEST_ORACLE_URL names one.
 
 import * as assert from 'uvu/assert';
-import { openStore } from '../../../src/persistence/open.ts';
+import { openStore } from '../../../src/persistence/open-store.ts';
 import { installOracle, type OracleStandIn } from '../../fixtures/oracle/pool.ts';
 import { endOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -2,7 +2,7 @@
 
 import { inspect } from 'node:util';
 import * as assert from 'uvu/assert';
-import { openStore, StoreOpenError } from '../../../src/persistence/open.ts';
+import { openStore, StoreOpenError } from '../../../src/persistence/open-store.ts';
 import { ada } from '../../conformance/accounts.ts';
 import { serverLine } from '../../helpers/network/server-line.ts';
 import { thrownBy } from '../../helpers/outcome.ts';

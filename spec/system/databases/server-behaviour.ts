@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import type { ApiKey } from '../../../src/domain/accounts/account.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import type { AuditEntry } from '../../../src/domain/events/audit.ts';
-import { migrationStatus, openStore } from '../../../src/persistence/open.ts';
+import { migrationStatus, openStore } from '../../../src/persistence/open-store.ts';
 import { connectOrm } from '../../../src/persistence/orm/orm.ts';
 import { rowOfApiKey } from '../../../src/persistence/orm/orm-accounts.ts';
 import { ormNodes } from '../../../src/persistence/orm/orm-nodes.ts';

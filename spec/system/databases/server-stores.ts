@@ -1,7 +1,7 @@
 // Stores in new databases on a real server, for the specs of single servers.
 
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
-import { openStore } from '../../../src/persistence/open.ts';
+import { openStore } from '../../../src/persistence/open-store.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { endOf } from '../../helpers/outcome.ts';
 import { freshDatabase, type Service } from '../../helpers/services/services.ts';

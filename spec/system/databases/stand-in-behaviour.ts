@@ -1,7 +1,7 @@
 // Tests of the two databases without a server here: on their stand-ins, and on a real server where one is named.
 
 import * as assert from 'uvu/assert';
-import { openStore, StoreOpenError } from '../../../src/persistence/open.ts';
+import { openStore, StoreOpenError } from '../../../src/persistence/open-store.ts';
 import { connectOrm, MIGRATIONS_TABLE } from '../../../src/persistence/orm/orm.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { grammarFault } from '../../fixtures/sql/grammar.ts';

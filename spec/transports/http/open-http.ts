@@ -3,7 +3,7 @@
 
 import type { RequestListener } from 'node:http';
 import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
-import { DENIED_NETWORKS } from '../../../src/domain/registration/endpoint.ts';
+import { DENIED_NETWORKS } from '../../../src/domain/registration/instance-endpoint.ts';
 import { addressesIn } from '../../../src/net/network-guard.ts';
 import { open as http } from '../../../src/transports/http/http.ts';
 import type { OpenOptions } from '../../../src/transports/open-options.ts';

@@ -11,7 +11,7 @@ import {
   isOfOlderBuild,
   migrationStatus,
   StoreOpenError,
-} from '../../persistence/open.ts';
+} from '../../persistence/open-store.ts';
 import type { MigrationStatus } from '../../persistence/store.ts';
 import { openStorage, type Storage } from '../../server/storage.ts';
 import { CommandFailure } from '../failures.ts';

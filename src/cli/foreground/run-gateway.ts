@@ -8,7 +8,7 @@ import { isLoopback } from '../../domain/local-address.ts';
 import { VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
-import { DamagedFileError } from '../../persistence/open.ts';
+import { DamagedFileError } from '../../persistence/open-store.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../server/server.ts';
 import { commandAt } from '../background/daemon-files.ts';
 import { databaseFailure } from '../database/open-database.ts';

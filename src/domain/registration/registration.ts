@@ -35,7 +35,7 @@ import {
 } from '../instances/transport-kinds.ts';
 import { canonicalText, definedFields, isJsonObject, jsonCopy, valuesIn } from '../json/json.ts';
 import { ANY_NODE } from '../nodes/nodes.ts';
-import { readEndpoint } from './endpoint.ts';
+import { readEndpoint } from './instance-endpoint.ts';
 
 /** Characters of the metadata of one instance, as JSON. Over it, and over the next one: VALIDATION_ERROR. */
 export const MAX_METADATA_CHARACTERS = 64 * 1024;

@@ -4,8 +4,8 @@
 import type { Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { payloadTooLarge } from '../../domain/errors/request-errors.ts';
-import { loadInTurns } from '../../domain/memory/load-in-turns.ts';
 import { loadOnce } from '../../domain/memory/load-once.ts';
+import { loadInTurns } from '../../domain/time/load-in-turns.ts';
 import { ClientGone } from '../client-gone.ts';
 import type { HttpContext, KoaContext } from '../request.ts';
 import { BodyRequest, type BodySink } from './body-request.ts';

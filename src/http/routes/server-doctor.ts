@@ -3,7 +3,7 @@
 import Type from 'typebox';
 import { tooMany } from '../../domain/errors/request-errors.ts';
 import { callable } from '../../domain/lists/listed-tools.ts';
-import { DENIED_NETWORKS } from '../../domain/registration/endpoint.ts';
+import { DENIED_NETWORKS } from '../../domain/registration/instance-endpoint.ts';
 import type { Finding } from '../../gateway/doctor/faults.ts';
 import { nullableText, text } from '../records/schemas.ts';
 import { jsonInTurns } from '../replies/json-in-turns.ts';

@@ -22,8 +22,8 @@ import {
 import { CANCELLED, type Handshake, isCustomNotice, LISTEN, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import type { CallMap } from '../../domain/memory/call-map.ts';
 import { callerTokenOf, paramsForCaller, reportsProgress, textWithToken } from '../caller-messages.ts';
+import { errorWithoutSecrets } from '../hidden-secrets.ts';
 import type { OpenOptions } from '../open-options.ts';
-import { errorWithoutSecrets } from '../secrets.ts';
 import type { Closed } from '../transport.ts';
 import type { AnswerEnding, RefusedEnding } from './answer-ending.ts';
 import {

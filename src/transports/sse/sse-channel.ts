@@ -12,13 +12,13 @@ import type { BackendMessage } from '../../domain/mcp/jsonrpc.ts';
 import { CANCELLED, INITIALIZED } from '../../domain/mcp/mcp.ts';
 import { cutText } from '../../domain/text.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
+import { errorWithoutSecrets } from '../hidden-secrets.ts';
 import type { AnswerEnding } from '../http/answer-ending.ts';
 import { UnawaitedMessages } from '../http/background-requests.ts';
 import { CookieJar } from '../http/cookie-jar.ts';
 import { answeredStatus, answerMissing, connectionClosed } from '../http/failures.ts';
 import { type AnswerSink, HttpAnswer } from '../http/http-answer.ts';
 import type { HttpEndpoint } from '../http/http-endpoint.ts';
-import { errorWithoutSecrets } from '../secrets.ts';
 import type { Closed } from '../transport.ts';
 
 const MAX_TARGET_LENGTH = 2_048;

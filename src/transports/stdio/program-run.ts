@@ -6,8 +6,8 @@ import { messageOf } from '../../domain/errors/errors.ts';
 import type { ProgramEnd } from '../../domain/instances/found-instances.ts';
 import { NOT_STARTED } from '../../domain/instances/start-failure.ts';
 import { settlesWithin, systemClock } from '../../domain/time/clock.ts';
+import { programSecrets } from '../hidden-secrets.ts';
 import type { ProgramOptions } from '../open-options.ts';
-import { programSecrets } from '../secrets.ts';
 import {
   LAST_WAIT_MS,
   type ProcessOptions,

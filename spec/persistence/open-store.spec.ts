@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
-import { migrationStatus, openStore } from '../../src/persistence/open.ts';
 import { addingCommand } from '../../src/persistence/open-failures.ts';
+import { migrationStatus, openStore } from '../../src/persistence/open-store.ts';
 import { definition } from '../helpers/backends/profiles.ts';
 import { until } from '../helpers/eventually.ts';
 import { folderOfEach } from '../helpers/folder.ts';
@@ -260,7 +260,7 @@ test('does not load the migrator when the tables are up to date', async () => {
 
 /** Runs the text as a module in a process of its own. */
 async function inChild(text: string): Promise<{ readonly stdout: string }> {
-  const open = new URL('../../src/persistence/open.ts', import.meta.url).href;
+  const open = new URL('../../src/persistence/open-store.ts', import.meta.url).href;
   const module = `import { registerHooks } from 'node:module'; const open = ${JSON.stringify(open)};\n${text}`;
   return promisify(execFile)(process.execPath, ['--input-type=module', '--eval', module], {
     cwd: fileURLToPath(new URL('../..', import.meta.url)),
