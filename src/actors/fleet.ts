@@ -17,7 +17,7 @@ import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { Open } from '../transports/open-options.ts';
 import { backOffMs, RESTART_FORGIVEN_MS } from './back-off.ts';
-import { Endings } from './instances/endings.ts';
+import { EndingInstances } from './instances/ending-instances.ts';
 import { instanceMachine } from './instances/instance.machine.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
@@ -69,7 +69,7 @@ export class Fleet {
   readonly root: RootActor;
   readonly templates: TemplateGroups;
   readonly #byServerId = new Map<string, Instance>();
-  readonly #endings = new Endings();
+  readonly #ending = new EndingInstances();
   /**
    * Emits lists that changed; `resources` includes resource templates. Hot, no replay. The creator of the fleet
    * completes it after `close`.
@@ -95,7 +95,7 @@ export class Fleet {
    * nothing would stop the instance.
    */
   add(definition: InstanceDefinition, restarted?: Restarted): InstanceRef {
-    const open = this.#endings.opensAfter(definition, this.#options.openTransport(definition));
+    const open = this.#ending.opensAfter(definition, this.#options.openTransport(definition));
     return this.#add(definition, { open, restarted });
   }
 
@@ -192,7 +192,7 @@ export class Fleet {
 
   /** The number of exchanges under way, including those of instances that leave. */
   get underWay(): number {
-    return [...this.#refs, ...this.#endings.refs].reduce((sum, ref) => sum + ref.calls.underWay, 0);
+    return [...this.#refs, ...this.#ending.refs].reduce((sum, ref) => sum + ref.calls.underWay, 0);
   }
 
   /** The instances that calls reach from here, template by template. */
@@ -205,9 +205,9 @@ export class Fleet {
     this.#isClosing = true;
     const { scheduler } = this.#options;
     const instances = this.templates.instances();
-    await scheduler.each(this.#endings.refs, (ref) => ref.leave(graceMs)); // they get no more time than others
+    await scheduler.each(this.#ending.refs, (ref) => ref.leave(graceMs)); // they get no more time than others
     await scheduler.each(instances, (instance) => void this.#remove(instance, graceMs));
-    await this.#endings.untilEnded();
+    await this.#ending.untilEnded();
     await scheduler.each(this.templates.groups, (group) => group.close());
     this.root.stop();
   }
@@ -220,7 +220,7 @@ export class Fleet {
   /** The root was stopped: ends the remaining instances at once. */
   #stopped(): void {
     const refs = this.templates.groups.flatMap((group) => group.refs);
-    for (const instance of [...refs, ...this.#endings.refs]) instance.leave(0);
+    for (const instance of [...refs, ...this.#ending.refs]) instance.leave(0);
   }
 
   #emitEmission(ref: InstanceRef, emission: InstanceEmission): void {
@@ -291,7 +291,7 @@ export class Fleet {
   /** Resolves at the end of an instance that was removed or has crashed. Its group is in use until then. */
   #track(ref: InstanceRef, end: Promise<unknown>): Promise<void> {
     const group = this.templates.acquire(ref.template);
-    return this.#endings.add(ref, end, () => this.templates.release(group));
+    return this.#ending.add(ref, end, () => this.templates.release(group));
   }
 
   /** True when another instance has the same id: events with that id are then about the other one. */

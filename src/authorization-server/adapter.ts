@@ -6,9 +6,9 @@ import type { SignedClaims } from '../auth/oauth/access-tokens.ts';
 import { grantOf, rowOfGrant } from '../auth/oauth/grant-rows.ts';
 import type { Grant } from '../domain/accounts/grant.ts';
 import { type Clock, DAY_MS, HOUR_MS } from '../domain/time/clock.ts';
-import { insistently } from '../persistence/insistently.ts';
 import { clientKeyOf, oauthKey } from '../persistence/oauth-rows.ts';
 import type { OAuthKind, OAuthStore } from '../persistence/oauth-store.ts';
+import { untilDatabaseAnswers } from '../persistence/until-database-answers.ts';
 import { DocumentFault } from './clients/client-documents.ts';
 import { metadataOf } from './clients/client-record.ts';
 import type { Clients } from './clients/clients.ts';
@@ -90,7 +90,7 @@ function rowAdapter(kind: OAuthKind, options: AdapterOptions): Partial<Adapter> 
       };
       // The first token of a grant comes after its code was used, which could not be redeemed again.
       const isFirst = kind === 'refresh' && !String(payload.gty).endsWith('refresh_token');
-      await (isFirst ? insistently(clock, write) : write());
+      await (isFirst ? untilDatabaseAnswers(clock, write) : write());
     },
     find: async (id) => {
       const [row] = await store.find(kind, [oauthKey(kind, id)]);

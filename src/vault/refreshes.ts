@@ -7,7 +7,7 @@ import { DAY_MS, MAX_SKEW_MS, sleep } from '../domain/time/clock.ts';
 import { FairSlots } from '../domain/time/fair-slots.ts';
 import type { Timing } from '../domain/time/task-scheduler.ts';
 import { scopesIn } from '../net/http1/challenge.ts';
-import { insistently } from '../persistence/insistently.ts';
+import { untilDatabaseAnswers } from '../persistence/until-database-answers.ts';
 import {
   type AccountConnections,
   accountConnectionKey,
@@ -322,8 +322,8 @@ export class Refreshes {
     while (read !== undefined && isFor(read)) {
       const before: ReadAccountConnection = read;
       const write = () => connections.replace(before, { ...before.value, ...changes });
-      if ((await insistently(this.#options.clock, write)) !== undefined) return true;
-      read = await insistently(this.#options.clock, () => connections.find(taken.key));
+      if ((await untilDatabaseAnswers(this.#options.clock, write)) !== undefined) return true;
+      read = await untilDatabaseAnswers(this.#options.clock, () => connections.find(taken.key));
     }
     return read !== undefined;
   }

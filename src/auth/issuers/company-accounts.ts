@@ -24,9 +24,9 @@ import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
 import { databaseUnavailable, restOfChange } from '../../domain/errors/gateway-errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type Clock, clockDoubt, DAY_MS, isRecent } from '../../domain/time/clock.ts';
-import { insistently } from '../../persistence/insistently.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
 import type { AccountStore, Store } from '../../persistence/store.ts';
+import { untilDatabaseAnswers } from '../../persistence/until-database-answers.ts';
 import { newUser } from '../accounts/accounts.ts';
 import { scopesOfRole } from '../principals.ts';
 import { type Claims, emailIn, hasRights, roleOfClaims, usernameIn } from './claims.ts';
@@ -285,12 +285,12 @@ export class CompanyAccounts {
       let { confirmedAtMs = 0 } = next;
       for (let left = MAX_ATTEMPTS; left > 0; left -= 1) {
         const own = rowOfIdentity({ ...next, confirmedAtMs }, user);
-        const isKept = await insistently(clock, () => store.replace(own, version));
+        const isKept = await untilDatabaseAnswers(clock, () => store.replace(own, version));
         if (isKept) {
           version += 1;
           return true;
         }
-        const present = await insistently(clock, () => this.#rowOfIdentity(stored));
+        const present = await untilDatabaseAnswers(clock, () => this.#rowOfIdentity(stored));
         const said = present?.userId === user.id ? readIdentity(present) : undefined;
         if (present === undefined || said?.refreshToken !== refreshToken) return false;
         version = present.version;
@@ -308,7 +308,9 @@ export class CompanyAccounts {
       // First: the earlier one may be used up.
       if (!(await keep({ ...stored, refreshToken: said.refreshToken, confirmedAtMs: nowMs }))) return;
       const role = roleOfClaims(provider.setting, said.claims, this.#options.roles);
-      await insistently(this.#options.clock, () => this.#update(user, provider.setting, said.claims, role));
+      await untilDatabaseAnswers(this.#options.clock, () =>
+        this.#update(user, provider.setting, said.claims, role),
+      );
     } catch (thrown) {
       const isOut =
         thrown instanceof ProviderFailure

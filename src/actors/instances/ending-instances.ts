@@ -10,7 +10,7 @@ import type { Open } from '../../transports/open-options.ts';
 import type { InstanceRef } from './instance-ref.ts';
 
 /** The instances of a gateway that are ending. */
-export class Endings {
+export class EndingInstances {
   readonly #ends = new Map<InstanceRef, Promise<void>>();
 
   get refs(): readonly InstanceRef[] {

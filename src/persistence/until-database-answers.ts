@@ -11,7 +11,7 @@ const WAIT_MS = 500;
  * Repeats work that fails because the database does not answer, for 30 s at least. Rejects with the error of the last
  * attempt.
  */
-export async function insistently<T>(clock: Clock, run: () => Promise<T>): Promise<T> {
+export async function untilDatabaseAnswers<T>(clock: Clock, run: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1)
     try {
       return await run();
