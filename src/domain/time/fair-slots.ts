@@ -40,7 +40,7 @@ interface Share {
   readonly waiting: Set<(refusal?: unknown) => void>;
 }
 
-/** What waits of one share is in order. The caller bounds the total number that wait. */
+/** Work of one share starts in the order in which it was added. The caller bounds the number that wait in total. */
 export class FairSlots {
   readonly #options: FairSlotsOptions;
   /** The shares that run or wait, by id; the one whose last start is longest ago is first. */

@@ -44,7 +44,10 @@ export async function serveAtHolder(first: NotHolder, options: AtHolderOptions):
   }
 }
 
-/** The peer, but with its 503 and its unreachability told as "does not have the session": the caller then refuses by itself. */
+/**
+ * The peer, which then says that it does not have the session where it would answer 503 or cannot be reached. The caller refuses
+ * the request itself.
+ */
 export function unlessRefused(peer: Peer | undefined): Peer | undefined {
   return (
     peer && {

@@ -28,10 +28,7 @@ import { tellsCallsApart } from '../../instances/process-sharing.ts';
 /** Idle time after which a conversation for clients without a session is closed. */
 export const STATELESS_IDLE_MS = 60_000;
 
-/**
- * The dedicated conversations of requests without a session, and kept for a while for the next request of the
- * same client.
- */
+/** The dedicated conversations of requests without a session. Each is kept for a while, for the next request of its client. */
 export class StatelessConversations {
   readonly #declarations: ByteBudget;
   readonly #scheduler: TaskScheduler;

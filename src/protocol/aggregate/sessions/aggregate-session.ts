@@ -109,7 +109,10 @@ interface AggregateSessionOptions {
   readonly id?: string | undefined;
 }
 
-/** One client's session. Closing removes it from AllSessions. */
+/**
+ * One client's session. Closing removes it from AllSessions. It has no `reserve`: the sessions with its templates make the
+ * reservations (`exchangeInSession`).
+ */
 export class AggregateSession implements McpSession {
   readonly activity = new SessionActivity();
   readonly id: string;
@@ -243,10 +246,6 @@ export class AggregateSession implements McpSession {
     });
   }
 
-  /**
-   * The sessions with templates make the reservations: `exchangeInSession` makes none where the handshake is of
-   * the legacy era.
-   */
   notify(method: string, params: JsonObject): void {
     for (const session of this.#parts.all) session.notify(method, params);
   }
