@@ -18,7 +18,7 @@ import { NO_RULES } from '../helpers/backends/tool-rules.ts';
 import { suite } from '../helpers/suite.ts';
 import { pass, settled, simulatedClock, simulateTime } from '../helpers/time/simulated-time.ts';
 import { untimedScheduler } from '../helpers/time/turns.ts';
-import { Harness as InstanceHarness } from './instances/instance-harness.ts';
+import { InstanceHarness } from './instances/instance-harness.ts';
 
 const test = suite('stopped actors');
 /** Timers that are set and have neither rung nor been cancelled. */

@@ -31,14 +31,14 @@ export interface Caller {
   leave: () => void;
 }
 
-export interface HarnessOptions {
+export interface InstanceHarnessOptions {
   /** Default: an endpoint. */
   readonly fields?: Partial<InstanceDefinition>;
   readonly policy?: Partial<TemplatePolicy>;
 }
 
 /** One instance under test. `close()` leaves no timer behind. */
-export class Harness {
+export class InstanceHarness {
   readonly clock = new SimulatedClock();
   readonly scripted = new ScriptedOpenings();
   readonly emissions: InstanceEmission[] = [];
@@ -47,7 +47,7 @@ export class Harness {
   readonly actor;
   readonly ref: InstanceRef;
 
-  constructor(options: HarnessOptions = {}) {
+  constructor(options: InstanceHarnessOptions = {}) {
     const now = () => this.clock.now();
     const input = {
       definition: definition('a', options.fields ?? HTTP),
@@ -142,9 +142,13 @@ export class Harness {
 
 /** Declares tests with a new harness each, which is closed after the test. */
 export function onHarness(test: Suite) {
-  return (sentence: string, body: (harness: Harness) => Promise<void>, options?: HarnessOptions): void =>
+  return (
+    sentence: string,
+    body: (harness: InstanceHarness) => Promise<void>,
+    options?: InstanceHarnessOptions,
+  ): void =>
     test(sentence, async () => {
-      const harness = new Harness(options);
+      const harness = new InstanceHarness(options);
       try {
         await body(harness);
       } finally {

@@ -5,12 +5,12 @@ import { openOwn } from '../../helpers/backends/harness.ts';
 import { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { settled, simulateTime } from '../../helpers/time/simulated-time.ts';
-import { type Harness, onHarness } from './instance-harness.ts';
+import { type InstanceHarness, onHarness } from './instance-harness.ts';
 
 const test = suite('transport of an instance');
 simulateTime(test);
 const check = onHarness(test);
-const changes = ({ emissions }: Harness) =>
+const changes = ({ emissions }: InstanceHarness) =>
   emissions.flatMap((emission) => (emission.type === 'list.changed' ? [emission.list] : []));
 
 check('continues when a dedicated conversation ends', async (harness) => {

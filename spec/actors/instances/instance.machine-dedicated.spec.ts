@@ -10,11 +10,11 @@ import { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts'
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { settled } from '../../helpers/time/simulated-time.ts';
-import { type Harness, onHarness } from './instance-harness.ts';
+import { type InstanceHarness, onHarness } from './instance-harness.ts';
 
 const test = suite('instance machine, dedicated processes');
 const declare = onHarness(test);
-const check = (sentence: string, body: (harness: Harness) => Promise<void>) =>
+const check = (sentence: string, body: (harness: InstanceHarness) => Promise<void>) =>
   declare(sentence, body, { fields: STDIO });
 
 check(
@@ -145,14 +145,14 @@ function withOwn(): ScriptedTransport {
   return transport;
 }
 
-async function open(harness: Harness, transport: ScriptedTransport) {
+async function open(harness: InstanceHarness, transport: ScriptedTransport) {
   const own = await openOwn(harness.ref);
   const [scripted] = transport.conversations;
   assert.ok(own !== undefined && scripted !== undefined);
   return { own, scripted };
 }
 
-async function openAnd(isLost: boolean, harness: Harness) {
+async function openAnd(isLost: boolean, harness: InstanceHarness) {
   const transport = await harness.healthy(withOwn());
   const opened = await open(harness, transport);
   if (isLost) transport.disconnect();
@@ -160,6 +160,6 @@ async function openAnd(isLost: boolean, harness: Harness) {
   return opened;
 }
 
-function call(harness: Harness, own: Conversation) {
+function call(harness: InstanceHarness, own: Conversation) {
   return harness.call(undefined, undefined, own);
 }

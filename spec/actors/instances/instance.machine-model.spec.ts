@@ -9,13 +9,13 @@ import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
 import { STDIO } from '../../helpers/backends/profiles.ts';
 import type { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type Caller, Harness } from './instance-harness.ts';
+import { type Caller, InstanceHarness } from './instance-harness.ts';
 
 const test = suite('instance machine, model', { timeoutMs: 60_000 });
 
 /** The instance under test, and all its callers. */
 interface World {
-  readonly harness: Harness;
+  readonly harness: InstanceHarness;
   readonly callers: Caller[];
 }
 
@@ -118,7 +118,7 @@ async function ends(world: World, isStopped: boolean): Promise<void> {
 }
 
 async function play(script: readonly Step[], settles: boolean, isStopped: boolean): Promise<void> {
-  const world: World = { harness: new Harness({ fields: STDIO }), callers: [] };
+  const world: World = { harness: new InstanceHarness({ fields: STDIO }), callers: [] };
   try {
     for (const { name, choice } of script) {
       steps[name]?.(world, choice);

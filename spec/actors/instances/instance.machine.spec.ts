@@ -14,14 +14,14 @@ import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
 import type { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { settled } from '../../helpers/time/simulated-time.ts';
-import { type Harness, onHarness } from './instance-harness.ts';
+import { type InstanceHarness, onHarness } from './instance-harness.ts';
 
 const test = suite('instance machine');
 const check = onHarness(test);
-const openings = (harness: Harness) => () => harness.scripted.openings.length;
-const probes = (harness: Harness) => () => harness.probes;
+const openings = (harness: InstanceHarness) => () => harness.scripted.openings.length;
+const probes = (harness: InstanceHarness) => () => harness.probes;
 /** The back-off after each failed opening, one after the other. */
-async function waits(harness: Harness, count: number): Promise<number[]> {
+async function waits(harness: InstanceHarness, count: number): Promise<number[]> {
   const delays: number[] = [];
   for (let round = 0; round < count; round += 1) {
     harness.scripted.last.fail();
@@ -50,7 +50,7 @@ const fails = (transport: ScriptedTransport, refusal?: HttpRefusal): void => {
 const answered = (status: number, waitMs?: number): HttpRefusal => ({ status, waitMs });
 const WAITS = [500, 1_000, 2_000, 4_000, 8_000];
 /** Unhealthy, with a session that refuses each probe from now on: by default with JSON-RPC, else over HTTP. */
-async function unhealthy(harness: Harness, refusal?: HttpRefusal): Promise<ScriptedTransport> {
+async function unhealthy(harness: InstanceHarness, refusal?: HttpRefusal): Promise<ScriptedTransport> {
   const transport = await harness.healthy();
   fails(transport, refusal);
   harness.actor.send({ type: 'unreachable', reason: 'connection refused' });

@@ -12,12 +12,12 @@ import { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts'
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { settled } from '../../helpers/time/simulated-time.ts';
-import { type Harness, onHarness } from './instance-harness.ts';
+import { type InstanceHarness, onHarness } from './instance-harness.ts';
 
 const test = suite('instance');
 const check = onHarness(test);
 /** The wait after the tenth opening that failed. */
-async function longestWait(harness: Harness): Promise<number> {
+async function longestWait(harness: InstanceHarness): Promise<number> {
   for (let round = 0; round < 10; round += 1) {
     harness.scripted.last.fail();
     await settled();
