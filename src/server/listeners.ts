@@ -204,12 +204,14 @@ class Listener {
       requestTimeout: timeouts.requestMs,
       connectionsCheckingInterval: timeouts.checkMs,
       keepAliveTimeout: KEEP_ALIVE_MS,
+      requireHostHeader: false, // Node would answer by itself, past the bounds of requests: see `begin`
     };
     const server =
       tls === undefined
         ? createServer(limits, this.#receive)
         : secureServer(limits, this.#receive, tls, connections);
     this.#server = server;
+    server.on('checkExpectation', this.#receive); // the same; a server may ignore expectations that it does not know
     endFaultyConnections(server);
     server.on('clientError', (error, socket) => {
       if (error instanceof CrumbledBody) connections.closeLike(socket as Socket);
@@ -290,7 +292,7 @@ class Listener {
     if (response.destroyed || request.socket.writableEnded) return; // its client disconnected while it waited
     if (this.#drainingSinceMs !== undefined) response.setHeader('Connection', 'close');
     if (request.rawHeaders.length > 2 * MAX_REQUEST_HEADERS) refuseHeaders(response, 431);
-    else if (hasSeveralHosts(request) || !TARGET.test(request.url ?? '')) refuseHeaders(response, 400);
+    else if (!hasOneHost(request) || !TARGET.test(request.url ?? '')) refuseHeaders(response, 400);
     else this.#target.serve(request, response);
   };
 }
@@ -307,11 +309,12 @@ function afterNextRead(next: () => void): void {
 const TARGET = /^(?:\*|\/[^#\s]*|https?:\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?(?:[/?][^#\s]*)?)$/i;
 
 /**
- * True for a request with several `Host` headers: Node keeps the first, a proxy may keep the last. Source: RFC 9112
- * section 3.2.
+ * False for several `Host` headers, of which Node keeps the first and a proxy may keep the last, and without one in HTTP/1.1.
+ * Source: RFC 9112 section 3.2.
  */
-function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
-  return rawHeaders.findIndex(isHostName) !== rawHeaders.findLastIndex(isHostName);
+function hasOneHost({ rawHeaders, httpVersionMinor }: IncomingMessage): boolean {
+  const first = rawHeaders.findIndex(isHostName);
+  return first === -1 ? httpVersionMinor === 0 : first === rawHeaders.findLastIndex(isHostName);
 }
 
 /** True for the name `host` in a list of names and values in turn. */

@@ -57,6 +57,12 @@ const ATTACKS: Readonly<Record<string, Omit<Held, 'port' | 'lastsMs'>>> = {
     ...{ connections: 1_900, addresses: 20, bytes: `GET /openapi.json ${START}\r\n` },
     ...{ times: 400, isSilent: true },
   },
+  'pipelined requests without a host': {
+    ...{ connections: 1_900, addresses: 20, bytes: 'GET / HTTP/1.1\r\n\r\n', times: 3_000, isSilent: true },
+  },
+  'pipelined requests with an unknown expectation': {
+    ...{ connections: 1_900, addresses: 20, bytes: `GET / ${START}Expect: x\r\n\r\n`, times: 1_400 },
+  },
   'idle connections after a request': {
     ...{ connections: 12_000, addresses: 20, bytes: `GET /livez ${START}\r\n` },
   },
