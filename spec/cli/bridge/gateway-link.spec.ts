@@ -1,5 +1,6 @@
 // How the bridge behaves towards a gateway that is away or busy, or refuses a request. The gateway is a small HTTP server.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { GatewayLink, LostRequest } from '../../../src/cli/bridge/gateway-link.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
@@ -104,6 +105,44 @@ test('renews credentials that are refused, once for a request', async () => {
   assert.equal([await send(), seen.slice(2)], [401, ['Bearer 2', 'Bearer 3']]);
   hasEnded = true;
   assert.equal([await send(), seen.slice(4)], [401, ['Bearer 3']]);
+});
+
+test('shares one renewal among requests that are refused, also with one that is refused later', async () => {
+  let [token, renewals, refused] = [0, 0, 0];
+  const isRenewed = Promise.withResolvers<void>();
+  const url = await serve(({ headers }, response) => {
+    if (headers.authorization === 'Bearer 1') response.end('{}');
+    else {
+      refused += 1;
+      const refuse = () => void response.writeHead(401).end('{}');
+      if (refused === 3) void isRenewed.promise.then(refuse);
+      else if (refused < 3) void until(() => refused === 3).then(refuse);
+      else refuse();
+    }
+  });
+  const credentials = () => {
+    let own = token;
+    const renew = async (_timeoutMs?: number, areRefused?: boolean): Promise<void> => {
+      if (!areRefused) return;
+      renewals += 1;
+      await nextTurn();
+      own = token = renewals;
+    };
+    return {
+      ...{ refused: String, name: 'x', renew },
+      get headers() {
+        return { authorization: `Bearer ${own}` };
+      },
+    };
+  };
+  const link = new GatewayLink(url, credentials, () => {});
+  const sent = [1, 2, 3].map(async () => {
+    const { status } = await link.send({ ...ask, signal: forever });
+    isRenewed.resolve();
+    return status;
+  });
+  assert.equal(await Promise.all(sent), [200, 200, 200]);
+  assert.is(renewals, 1);
 });
 
 test.run();

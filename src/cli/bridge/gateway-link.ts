@@ -39,6 +39,8 @@ export class GatewayLink {
   readonly #log: (text: string) => void;
   readonly #awayMs: number;
   #isAway = false;
+  /** The renewal of the credentials that is under way. */
+  #renewal: Promise<void> | undefined;
 
   /** `credentials` is called again after a 401: the user may have logged in again. */
   constructor(
@@ -62,11 +64,11 @@ export class GatewayLink {
     const beganAtMs = performance.now();
     let mayRenew = true;
     for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, MAX_WAIT_MS)) {
-      const reason = await this.#try(request);
+      const { reason, sent } = await this.#try(request);
       const pastMs = performance.now() + waitMs - beganAtMs;
       if (reason instanceof Response) {
         // Retry-After and 401 mean that nothing was done. A gateway that has just started has no healthy instances yet.
-        const isRefused: boolean = reason.status === 401 && (await this.#hasOtherCredentials(mayRenew));
+        const isRefused: boolean = reason.status === 401 && (await this.#hasOtherCredentials(sent, mayRenew));
         const isBusy = reason.status === 503 && reason.headers.has('retry-after') && pastMs < BUSY_MS;
         if (!isRefused && !isBusy) return reason;
         await reason.body?.cancel();
@@ -86,14 +88,23 @@ export class GatewayLink {
     return this.#credentials().refused(reason);
   }
 
-  /** Reads the credentials again after a 401, and renews the refused ones, if they may be. */
-  async #hasOtherCredentials(mayRenew: boolean): Promise<boolean> {
-    const before = JSON.stringify(this.#current.headers);
-    const isOther = () => JSON.stringify(this.#current.headers) !== before;
+  /**
+   * True when there are other credentials than those that a request was refused with: reads them again, and renews them, if they
+   * may be. Requests that are refused together share one renewal.
+   */
+  async #hasOtherCredentials(refused: string, mayRenew: boolean): Promise<boolean> {
+    const isOther = () => JSON.stringify(this.#current.headers) !== refused;
+    const isShared = this.#renewal !== undefined;
+    await this.#renewal;
+    if (isOther() || isShared) return isOther();
     this.#current = this.#credentials();
     this.#provenAtMs = Number.NEGATIVE_INFINITY;
     // When that fails, the client gets the refusal of the gateway.
-    if (mayRenew && !isOther()) await this.#current.renew?.(undefined, true).catch(() => undefined);
+    if (mayRenew && !isOther()) {
+      this.#renewal = this.#current.renew?.(undefined, true).catch(() => undefined);
+      await this.#renewal;
+      this.#renewal = undefined;
+    }
     return isOther();
   }
 
@@ -110,14 +121,15 @@ export class GatewayLink {
     this.#provenAtMs = performance.now();
   }
 
-  /** The response, or the reason why the request was certainly not delivered. */
-  async #try({ method, headers, body, signal, isRepeatable }: LinkRequest): Promise<Response | string> {
+  /** The response, or the reason why the request was certainly not delivered; and the credentials that were sent. */
+  async #try({ method, headers, body, signal, isRepeatable }: LinkRequest) {
     try {
       await this.#prove(method);
     } catch (error) {
       if (error instanceof CommandFailure && !(error instanceof ProofUnavailable)) throw error;
-      return codeOf(error) ?? messageOf(error);
+      return { reason: codeOf(error) ?? messageOf(error), sent: '' };
     }
+    const sent = JSON.stringify(this.#current.headers);
     try {
       const response = await fetch(this.#endpoint, {
         method,
@@ -128,13 +140,13 @@ export class GatewayLink {
       });
       if (this.#isAway) this.#log('the gateway is reachable again');
       this.#isAway = false;
-      return response;
+      return { reason: response, sent };
     } catch (error) {
       this.#provenAtMs = Number.NEGATIVE_INFINITY;
       signal.throwIfAborted();
       const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
       const code = codeOf(cause) ?? messageOf(cause);
-      if (isRepeatable || NOT_DELIVERED.includes(code)) return code;
+      if (isRepeatable || NOT_DELIVERED.includes(code)) return { reason: code, sent };
       throw new LostRequest(`the connection to the gateway broke (${code})`, { cause: error });
     }
   }
