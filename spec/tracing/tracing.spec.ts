@@ -178,6 +178,9 @@ test('a collector whose address is not a URL is a warning that quotes it', async
   delete process.env.OTEL_EXPORTER_OTLP_ENDPOINT;
   assert.is(reasons.length, 1);
   assert.match(reasons[0] ?? '', "'no url'");
+  const warn = ({ reason }: { reason?: string }) => void reasons.push(`${reason}`);
+  await (await startOtlp({ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }, { warn }))?.close();
+  assert.is(reasons[1], 'the collector "collector:4318" has no scheme: write http://collector:4318');
 });
 
 /** Adds an instance with the tool `one`. The result gets the `traceparent` of each call. */
