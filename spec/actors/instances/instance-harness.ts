@@ -112,12 +112,14 @@ export class InstanceHarness {
     const call = {
       deadline: { beganAtMs: now(), needsProgress: false, longestLeftMs: 60_000 },
       now,
-      scheduleFailure: (task: () => void) => task(),
       onEvent: (_: Attempt, event: ExchangeEvent) => {
         caller.events.push(event);
         during?.();
       },
-      failed: (_: Attempt, error: GatewayError) => end(error),
+      failed: (failed: Attempt, error: GatewayError) => {
+        end(error);
+        failed.end();
+      },
       completed: () => end(),
       setAwaitingClient: () => {},
       ended: (_: Attempt, ending: AttemptEnding) => caller.endings.push(ending),

@@ -29,13 +29,8 @@ import type { Deadline } from './deadline.ts';
 export interface AttemptedCall {
   readonly deadline: Pick<Deadline, 'beganAtMs' | 'needsProgress' | 'longestLeftMs'>;
   now(): number;
-  /**
-   * Runs the task that handles a failure: after the end of the previous attempt, and in a later turn of the event
-   * loop when thousands of tasks are due at once.
-   */
-  scheduleFailure(task: () => void): void;
   onEvent(attempt: Attempt, event: ExchangeEvent): void;
-  /** The attempt failed without an answer. A call of `ended` follows. */
+  /** The attempt failed without an answer. The call decides what follows and then ends the attempt, at once or later. */
   failed(attempt: Attempt, error: GatewayError): void;
   /** The conversation has completed after its answer. A call of `ended` follows. */
   completed(): void;
@@ -72,9 +67,7 @@ export class Attempt implements NumberedAttempt, Observer<ExchangeEvent> {
   isAwaitingClient = false;
   /** True after the request was sent a second time in the same conversation: see ErrorFacts.isRepaired. */
   #isResent = false;
-  /** Runs after this attempt has ended: handles the failure of its successor, which failed while this one was being ended. */
-  afterEnd: (() => void) | undefined;
-  #hasEnded = false;
+  hasEnded = false;
 
   /** `parent`: the span of the call; undefined when the call is not traced. Positional, like those of `Call`. */
   constructor(
@@ -117,7 +110,7 @@ export class Attempt implements NumberedAttempt, Observer<ExchangeEvent> {
       // Messages of an independent conversation say nothing about the transport of the instance.
       if (planned?.isIndependent !== true) this.#onMessage = opened?.noteMessage;
       this.#source = conversation.exchange(trace ? { ...request, trace } : request).subscribe(this);
-      if (this.#hasEnded) this.#source.unsubscribe(); // the caller left at a message that came at once
+      if (this.hasEnded) this.#source.unsubscribe(); // the caller left at a message that came at once
     } catch (thrown) {
       this.error(thrown); // a fault of the transport costs one call
     }
@@ -128,8 +121,8 @@ export class Attempt implements NumberedAttempt, Observer<ExchangeEvent> {
    * attempt and not its caller: an attempt without an answer then counts as failed instead of cancelled.
    */
   end(overdue?: GatewayError): void {
-    if (this.#hasEnded) return;
-    this.#hasEnded = true;
+    if (this.hasEnded) return;
+    this.hasEnded = true;
     this.#source?.unsubscribe();
     this.#endAwaitingClient();
     if (overdue !== undefined && this.#outcome === 'cancelled') {
@@ -149,14 +142,13 @@ export class Attempt implements NumberedAttempt, Observer<ExchangeEvent> {
     this.#call.ended(this, ending);
     this.#group.pool.outliers.ended(this.sent, verdictOf(ending));
     this.#group.queue.advance(this.ref);
-    if (this.afterEnd !== undefined) this.#call.scheduleFailure(this.afterEnd);
   }
 
   // --- observer of the conversation ------------------------------------------------------------------------
 
   /** Passes one event to the call. Events after the answer, or after the end of the attempt, are dropped. */
   next(received: ExchangeEvent): void {
-    if (this.#isAnswered || this.#hasEnded) return;
+    if (this.#isAnswered || this.hasEnded) return;
     const event = isFinal(received) ? validAnswer(received) : received;
     this.#onMessage?.(event);
     if (event.kind === 'request') {
@@ -171,7 +163,7 @@ export class Attempt implements NumberedAttempt, Observer<ExchangeEvent> {
   }
 
   error(thrown: unknown): void {
-    if (this.#hasEnded) return;
+    if (this.hasEnded) return;
     if (this.#isAnswered) {
       this.complete();
       return;
@@ -185,7 +177,7 @@ export class Attempt implements NumberedAttempt, Observer<ExchangeEvent> {
     // Without `delivered` it counts as unknown, so that only a request that is safe to repeat is retried.
     this.#error = error.facts.delivered === undefined ? perhapsDelivered(error) : error;
     this.#outcome = 'failed';
-    this.#call.scheduleFailure(this.#report); // thousands fail together when their instance falls
+    this.#call.failed(this, this.#error);
   }
 
   complete(): void {
@@ -201,15 +193,6 @@ export class Attempt implements NumberedAttempt, Observer<ExchangeEvent> {
       this.end();
     }
   }
-
-  readonly #report = (): void => {
-    if (this.#hasEnded || this.#error === undefined) return; // the call has ended meanwhile
-    try {
-      this.#call.failed(this, this.#error);
-    } finally {
-      this.end();
-    }
-  };
 
   /**
    * Passes a question of the backend to the client, before the freed capacity is announced: the client may answer

@@ -46,8 +46,6 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   #isAnswering = false;
   #overdue: GatewayError | undefined;
   readonly #attempts = new Attempts();
-  /** The failed attempt whose failure is being handled at the moment; its `Attempt.end` follows, which calls `ended`. */
-  #failing: Attempt | undefined;
   /** The subscription to an opening or a wait before the next attempt, or to the answer that the route gives in its place. */
   #preparation: Subscription | undefined;
   #isWaiting = false;
@@ -129,11 +127,6 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     return this.#deps.clock.now();
   }
 
-  scheduleFailure(task: () => void): void {
-    if (this.#failing === undefined) this.#deps.scheduler.run(task);
-    else this.#failing.afterEnd = task;
-  }
-
   onEvent(attempt: Attempt, event: ExchangeEvent): void {
     const { ref, plan } = attempt;
     this.deadline.noteMessage();
@@ -146,10 +139,10 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   }
 
   failed(attempt: Attempt, error: GatewayError): void {
-    this.#attempts.remove(attempt);
-    this.#track(this.#attempts.newest?.ref);
-    this.#failing = attempt;
-    this.#continue(attempt, error, attempt.plan);
+    this.#attempts.handleFailure(attempt, this.#deps.scheduler, () => {
+      this.#track(this.#attempts.newest?.ref);
+      this.#continue(attempt, error, attempt.plan);
+    });
   }
 
   completed(): void {
@@ -163,7 +156,6 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   ended(attempt: Attempt, ending: AttemptEnding): void {
     attempt.plan.ended?.(ending);
     this.#events.finished(attempt, ending, this.#subscriber.closed && !this.#attempts.isSilent(attempt));
-    if (attempt === this.#failing) this.#failing = undefined;
   }
 
   // --- TimedCall -------------------------------------------------------------------------------------------

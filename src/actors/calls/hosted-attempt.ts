@@ -36,9 +36,11 @@ export function hostedAttempt(options: HostedAttemptOptions): Observable<Exchang
     const call: AttemptedCall = {
       deadline: { beganAtMs: now(), needsProgress: false, longestLeftMs: longestMs },
       now,
-      scheduleFailure: (task) => task(),
       onEvent: (_attempt, event) => subscriber.next(event),
-      failed: (_attempt, error) => subscriber.error(error),
+      failed: (failed, error) => {
+        subscriber.error(error);
+        failed.end();
+      },
       completed: () => subscriber.complete(),
       setAwaitingClient: (isAwaitingClient) => count(isAwaitingClient ? -1 : 1),
       ended: () => count(-1),
