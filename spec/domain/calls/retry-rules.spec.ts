@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import {
   type CallFailure,
   type CallHistory,
+  mayAbandon,
   mayHedge,
   nextAfter,
 } from '../../../src/domain/calls/retry-rules.ts';
@@ -15,7 +16,13 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('retry rules');
 
 /** A call that has not failed before, and that several instances may answer. */
-const FIRST: CallHistory = { attemptsLeft: 3, retriesMade: 0, hasReopened: false, bound: undefined };
+const FIRST: CallHistory = {
+  attemptsLeft: 3,
+  retriesMade: 0,
+  hasReopened: false,
+  hasMoved: false,
+  bound: undefined,
+};
 
 const next = (failure: CallFailure, soFar: Partial<CallHistory> = {}) =>
   nextAfter(failure, { ...FIRST, ...soFar });
@@ -66,6 +73,19 @@ test('at the only instance it is done three times more, and not there once it ma
   assert.equal([after('no', 3, false), after('unknown', 1, 'earlier')], ['giveUp', 'giveUp']);
   const error = backendUnavailable('x', { delivered: 'no', refusal: { status: 404, waitMs: undefined } });
   assert.is(next({ error, isRepeatable: true }, { bound: { mayHaveArrived: 'here' } }), 'giveUp');
+});
+
+test('a call makes its session move only once, after a failure or a silence, and there only if others are unanswered', () => {
+  const arrived = { bound: { mayHaveArrived: 'here' } } as const;
+  const after = (hasMoved: boolean) => next(failed('unknown', true), { ...arrived, hasMoved });
+  assert.equal([after(false), after(true)], ['move', 'giveUp']);
+  assert.is(next(failed('no', true), { ...arrived, hasMoved: true }), 'here');
+  const silent = [true, false].flatMap((isRepeatable) =>
+    [false, true].flatMap((hasMoved) =>
+      [true, false].map((isSuspended) => mayAbandon({ isRepeatable }, hasMoved, isSuspended)),
+    ),
+  );
+  assert.equal(silent, [true, ...Array(7).fill(false)]);
 });
 
 test('a reused conversation that had ended unnoticed is replaced once, and nothing is counted for it', () => {

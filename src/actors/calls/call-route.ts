@@ -84,16 +84,12 @@ export interface LocalAnswer {
 }
 
 /**
- * Why a call asks its route again. A `RetryKind`: an attempt, or the opening before it, has failed, and the call goes on in
- * this way if the route has a step for it. The others: the attempt has had no message for a third of the timeout.
+ * Why a call asks its route again. A `RetryKind`: an attempt, or the opening before it, has failed or was silent for too long,
+ * and the call goes on in this way if the route has a step for it. `hedge`: the silent attempt continues; the route may offer
+ * an instance for one more beside it, now or after a wait.
  */
 export interface StepReason {
-  readonly kind:
-    | RetryKind
-    /** If the route answers with a wait, the call ends the attempt and waits. */
-    | 'silent'
-    /** The attempt continues. The route may offer an instance for one more attempt beside it, now or after a wait. */
-    | 'hedge';
+  readonly kind: RetryKind | 'hedge';
   /** How the attempt was sent; undefined when it failed before its request was sent. */
   readonly plan: AttemptPlan | undefined;
 }

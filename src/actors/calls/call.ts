@@ -10,7 +10,7 @@ import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { type ExchangeRequest, ownerIdOf, type SourcedEvent, toolOf } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
-import { type CallFailure, isRepeatable, mayHedge } from '../../domain/calls/retry-rules.ts';
+import { type CallFailure, isRepeatable, mayAbandon, mayHedge } from '../../domain/calls/retry-rules.ts';
 import { backendTimeout, queueFull } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, atInstance, type GatewayError, moreTelling } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
@@ -204,6 +204,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
       this.#skip(step.ref);
       step = this.#input.route.step(this, reason);
     }
+    if (reason?.kind === 'move' && step.kind === 'wait') this.retries.hasMoved = true;
     return step;
   }
 
@@ -352,11 +353,13 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     this.#waitUntil(linkKnown$);
   }
 
-  /** Ends a silent attempt of a bound call, if its route answers that the call has to wait for a better instance. */
+  /** Ends a silent attempt at the only instance that may answer, if the session of the call can move to a better one. */
   #abandonSilent(silent: Attempt): void {
-    const { onlyInstance } = this.#input.route;
-    if (onlyInstance === undefined || !silent.isRepeatable) return;
-    const step = this.#step({ kind: 'silent', plan: silent.plan });
+    const { group, route } = this.#input;
+    const { onlyInstance } = route;
+    if (silent.ref !== onlyInstance) return;
+    if (!mayAbandon(silent, this.retries.hasMoved, group.pool.outliers.isSuspended(onlyInstance))) return;
+    const step = this.#step({ kind: 'move', plan: silent.plan });
     if (step.kind !== 'wait') return;
     const error = this.#silence(silent);
     this.#attempts.remove(silent);

@@ -33,6 +33,8 @@ export class Retries {
   /** The number of retries that were sent, without hedges. */
   retriesMade = 0;
   #hasReopened = false;
+  /** True after the call has made its session move. */
+  hasMoved = false;
   /** The first bound instance at which an attempt failed after its request had perhaps arrived. */
   #uncertainAt: InstanceRef | undefined;
 
@@ -53,6 +55,7 @@ export class Retries {
       attemptsLeft: this.attemptsLeft,
       retriesMade: this.retriesMade,
       hasReopened: this.#hasReopened,
+      hasMoved: this.hasMoved,
       bound: bound && { mayHaveArrived: this.#mayHaveArrived(bound) },
     });
     if (next === 'reopen') this.#hasReopened = true;

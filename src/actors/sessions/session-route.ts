@@ -61,8 +61,6 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   binding: Binding | undefined;
   #needsDedicated = false;
   #hasAwaitedTools = false;
-  /** True after this call has made the session move. */
-  #hasMoved = false;
   /** Bindings at other instances, for hedges beside a silent attempt. They end with the call. Source: ADR 103. */
   #hedgeBindings: Binding[] = [];
   /** The binding of the next hedge, once it is open. */
@@ -91,7 +89,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (reason?.kind === 'hedge') return this.#hedge(call.excluded);
     const binding = this.#current?.binding;
     if (reason === undefined || binding === undefined) return this.#next();
-    return this.#isRetried(reason, binding) ? this.#waitBeforeRetry(call) : NO_STEP;
+    return reason.kind === 'move' && !this.#abandon(binding) ? NO_STEP : this.#waitBeforeRetry(call);
   }
 
   // --- for its attempts ------------------------------------------------------------------------------------
@@ -264,28 +262,12 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return ref.state === 'unhealthy' && !mayMove(value, group); // an unhealthy instance may still answer
   }
 
-  /** True when a silent call is given up, which happens only where other calls get no answers either. */
-  #leaves(binding: Binding): boolean {
-    return this.#session.group.pool.outliers.isSuspended(binding.ref) && this.#movesFrom(binding);
-  }
-
-  #isRetried({ kind, plan }: StepReason, binding: Binding): boolean {
-    if (kind === 'silent') return isAtSessionBinding(plan) && this.#leaves(binding);
-    return kind !== 'move' || this.#movesFrom(binding);
-  }
-
-  /** Makes the session move, at most once per call: a call that fails everywhere must not move its session repeatedly. */
-  #movesFrom(binding: Binding): boolean {
-    if (this.#hasMoved || binding === this.reservation) return false;
-    this.#hasMoved = this.#abandon(binding);
-    return this.#hasMoved;
-  }
-
   /**
-   * Makes the session give up its binding. Returns false, without effect, when it may not move, or there is no other
-   * instance.
+   * Makes the session give up its binding. Returns false, without effect, when it may not move, the call continues something at
+   * its instance, or there is no other one.
    */
   #abandon(binding: Binding): boolean {
+    if (binding === this.reservation) return false;
     const { binding: present, value, group } = this.#session;
     if (binding !== present) return true; // another call made it move
     if (!mayMove(value, group) || !hasOtherCandidates(group, binding.ref)) return false;
@@ -359,10 +341,6 @@ class SessionStep implements SendStep, AttemptPlan {
     const isForgotten = conversation?.endsAfterCall === true;
     this.#route.settleUnsafe(isForgotten || error?.delivered === 'no' ? 'no' : 'yes');
   }
-}
-
-function isAtSessionBinding(plan: AttemptPlan | undefined): boolean {
-  return plan instanceof SessionStep && plan.place === 'session';
 }
 
 /** True for a task request at a legacy backend that several sessions share: it cannot tell whose task it is. */

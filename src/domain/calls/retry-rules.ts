@@ -30,6 +30,8 @@ export interface CallHistory {
   readonly retriesMade: number;
   /** True after a failure that did not count: see `reopen`. */
   readonly hasReopened: boolean;
+  /** True after it has made its session move: a call that fails everywhere must not move its session again and again. */
+  readonly hasMoved: boolean;
   /**
    * Where an earlier attempt may have arrived: at this instance, at one that the session has left, or at none. Undefined unless
    * only one instance may answer at the moment.
@@ -76,7 +78,7 @@ export function isRepeatable(
  */
 export function nextAfter(
   failed: CallFailure,
-  { attemptsLeft, retriesMade, hasReopened, bound }: CallHistory,
+  { attemptsLeft, retriesMade, hasReopened, hasMoved, bound }: CallHistory,
 ): AfterFailure {
   const { error, sentIn, progress } = failed;
   if (sentIn !== undefined && isAboutRequest(error)) return 'giveUp';
@@ -87,7 +89,7 @@ export function nextAfter(
   if (bound === undefined) return attemptsLeft > 0 ? 'elsewhere' : 'giveUp';
   if (!isUnanswered(error)) return 'giveUp';
   if (retriesMade < MAX_AT_BOUND && (reachedNobody || bound.mayHaveArrived === false)) return 'here';
-  return bound.mayHaveArrived === 'here' ? 'move' : 'giveUp';
+  return bound.mayHaveArrived === 'here' && !hasMoved ? 'move' : 'giveUp';
 }
 
 /**
@@ -100,6 +102,18 @@ export function mayHedge(
   isAffordable: boolean,
 ): boolean {
   return isRepeatable && left > 0 && isAffordable;
+}
+
+/**
+ * True when a silent attempt at the only instance that may answer ends, if the session of the call can move. `isSuspended`: calls
+ * of others get no answers there either.
+ */
+export function mayAbandon(
+  { isRepeatable }: Pick<CallFailure, 'isRepeatable'>,
+  hasMoved: boolean,
+  isSuspended: boolean,
+): boolean {
+  return isRepeatable && isSuspended && !hasMoved;
 }
 
 /** True for what certainly did not arrive, and for what perhaps did if it does no harm; never for what was answered. */
