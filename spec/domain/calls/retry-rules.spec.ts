@@ -6,6 +6,7 @@ import {
   type CallFailure,
   type CallHistory,
   mayAbandon,
+  mayAwaitLink,
   mayHedge,
   nextAfter,
 } from '../../../src/domain/calls/retry-rules.ts';
@@ -86,6 +87,16 @@ test('a call makes its session move only once, after a failure or a silence, and
     ),
   );
   assert.equal(silent, [true, ...Array(7).fill(false)]);
+});
+
+test('a call waits for the link to another node if it did not arrive there, and a try is left', () => {
+  const errors = (['no', 'unknown', 'yes'] as const).map((delivered) => failed(delivered, true).error);
+  assert.equal(
+    errors.map((error) => mayAwaitLink(error, true, 1)),
+    [true, false, false],
+  );
+  const [refused] = errors;
+  assert.ok(refused && !mayAwaitLink(refused, false, 1) && !mayAwaitLink(refused, true, 0));
 });
 
 test('a reused conversation that had ended unnoticed is replaced once, and nothing is counted for it', () => {

@@ -2,7 +2,12 @@
 // decides whether a call is retried; its route says at which instance (call-route.ts). Source: ADR 9, ADR 384.
 
 import type { Observable } from 'rxjs';
-import { type AfterFailure, type CallFailure, nextAfter } from '../../domain/calls/retry-rules.ts';
+import {
+  type AfterFailure,
+  type CallFailure,
+  mayAwaitLink,
+  nextAfter,
+} from '../../domain/calls/retry-rules.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
@@ -72,16 +77,12 @@ export class Retries {
     this.#last = { failed, error };
   }
 
-  /**
-   * The pause of a call that did not reach another node, before it asks its route again; undefined after any other
-   * failure. Emits once the instance knows whether the link to its node is lost: if it is, the call waits until the link is open
-   * again, as later calls do, instead of going on elsewhere. Source: ADR 295.
-   */
+  /** The pause after the last failure, if `mayAwaitLink` says so: emits when it is known whether the link is lost. Cold. */
   untilLinkKnown(clock: Clock): Observable<void> | undefined {
-    const { failed, error } = this.#last ?? {};
-    if (this.attemptsLeft <= 0 || failed?.ref.isElsewhere !== true || error?.delivered !== 'no')
-      return undefined;
-    return timer$(clock, LINK_KNOWN_MS);
+    if (this.#last === undefined) return undefined;
+    const { failed, error } = this.#last;
+    const isPaused = mayAwaitLink(error, failed.ref.isElsewhere, this.attemptsLeft);
+    return isPaused ? timer$(clock, LINK_KNOWN_MS) : undefined;
   }
 
   /**

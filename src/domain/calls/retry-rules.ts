@@ -116,6 +116,14 @@ export function mayAbandon(
   return isRepeatable && isSuspended && !hasMoved;
 }
 
+/**
+ * True when a call that did not reach another node, and has no other instance, waits until its instance knows whether the link to
+ * the node is lost, and then asks its route again: a call waits for a lost link, as later calls do. Source: ADR 295.
+ */
+export function mayAwaitLink(error: GatewayError, isElsewhere: boolean, attemptsLeft: number): boolean {
+  return isElsewhere && error.delivered === 'no' && attemptsLeft > 0;
+}
+
 /** True for what certainly did not arrive, and for what perhaps did if it does no harm; never for what was answered. */
 function mayRepeat({ error: { delivered }, isRepeatable }: CallFailure): boolean {
   return delivered === 'unknown' ? isRepeatable : delivered !== 'yes';
