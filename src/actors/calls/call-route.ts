@@ -125,7 +125,7 @@ export interface RunningCall {
   readonly isAwaitingClient: boolean;
   /** The time at which the first timeout ends, if no message restarts it, in ms of the clock. */
   readonly deadline: { readonly timeoutAtMs: number };
-  readonly retries: Pick<Retries, 'failure' | 'retriesMade'>;
+  readonly retries: Pick<Retries, 'failure' | 'retriesMade' | 'attemptsLeft'>;
   giveUp(error: GatewayError): void;
 }
 

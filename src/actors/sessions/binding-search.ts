@@ -2,12 +2,12 @@
 // one, and beside an opening that is slow over a network. binder.ts opens the binding. Source: ADR 101.
 
 import { fromEvent, take, takeUntil } from 'rxjs';
-import { mayHedge } from '../../domain/calls/retry-rules.ts';
 import { asGatewayError, atInstance, type GatewayError } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import type { ExcludedIds } from '../calls/call-route.ts';
 import { HEDGE_DIVISOR } from '../calls/deadline.ts';
+import { hasAlternative, slowAfterMs } from '../calls/slow-opening.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { noHealthyError } from '../no-instance.ts';
 import type { TemplateGroup } from '../template-group.ts';
@@ -43,9 +43,6 @@ interface SearchDeps extends SearchOptions, Pick<SessionDeps, 'clock' | 'budget'
 
 /** The longest time after which an opening counts as slow, in ms. */
 const SLOW_OPENING_MS = 1_000;
-
-/** An opening may always be retried: it carries no request. */
-const OPENING = { isRepeatable: true };
 
 /** One search for a binding. `run` is called once. */
 export class BindingSearch {
@@ -114,21 +111,17 @@ export class BindingSearch {
 
   /**
    * Sets a timer for the next opening beside a slow one: soon if the retry budget allows it, otherwise after half of
-   * the remaining time. Only over a network, where a healthy backend opens at once; a program takes time to start.
-   * Returns a function that cancels the timer.
+   * the remaining time: see slowAfterMs. Returns a function that cancels the timer.
    */
   #hedge(slow: InstanceRef): () => void {
     const { budget, withinMs, clock } = this.#deps;
-    if (!isNetworked(slow.definition) || !this.#mayHedge(true)) return () => undefined;
-    const halfMs = Math.ceil((this.#endsAtMs - clock.now()) / 2);
+    const halfMs = slowAfterMs(slow, { ...this.#others, leftMs: this.#endsAtMs - clock.now() });
+    if (halfMs === undefined) return () => undefined;
     const soonMs = Math.min(SLOW_OPENING_MS, Math.ceil(withinMs / HEDGE_DIVISOR), halfMs);
     let disarm = clock.alarm(soonMs, () => {
       slow.suspect();
-      if (this.#mayHedge(budget.hasRoom) && budget.take()) this.#continue(this.#next());
-      else
-        disarm = clock.alarm(halfMs - soonMs, () =>
-          this.#continue(this.#mayHedge(true) ? this.#next() : undefined),
-        );
+      if (hasAlternative(slow, this.#others) && budget.take()) this.#continue(this.#next());
+      else disarm = clock.alarm(halfMs - soonMs, () => this.#continue(this.#next()));
     });
     return () => disarm();
   }
@@ -140,9 +133,9 @@ export class BindingSearch {
     return (only === undefined ? group.policy.maxRetries + 1 : 1) - this.#excluded.size;
   }
 
-  #mayHedge(isAffordable: boolean): boolean {
-    const hasOther = this.#deps.group.pool.candidates.some(({ id }) => !this.#excluded.has(id));
-    return hasOther && mayHedge(OPENING, this.#triesLeft, isAffordable);
+  /** Where else the search may go. */
+  get #others() {
+    return { group: this.#deps.group, excluded: this.#excluded, attemptsLeft: this.#triesLeft };
   }
 
   #next(): InstanceRef | undefined {

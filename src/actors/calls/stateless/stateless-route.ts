@@ -2,7 +2,7 @@
 // through a dedicated conversation of the owner, taken once the instance is chosen (stateless-conversations.ts).
 // process-sharing.ts has the rules for this choice; everything else is in calls/call.ts.
 
-import { defer, from, type Observable, of, race, tap } from 'rxjs';
+import { from, type Observable, of, race, tap } from 'rxjs';
 import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
 import { type ExchangeEvent, type FinalEvent, isAnswered } from '../../../domain/calls/exchange-event.ts';
 import { backendTimeout } from '../../../domain/errors/backend-errors.ts';
@@ -42,6 +42,7 @@ import {
   type StepReason,
   stepWithout,
 } from '../call-route.ts';
+import { slowAfterMs } from '../slow-opening.ts';
 import type { EqualToolLists } from './equal-tool-lists.ts';
 import type { StatelessConversations } from './stateless-conversations.ts';
 
@@ -208,37 +209,33 @@ export class StatelessRoute implements CallRoute {
    * Opens the dedicated conversation. The opening continues when this call stops waiting, since other calls may use the
    * conversation.
    */
-  #open(plan: DedicatedPlan, { excluded, deadline }: RunningCall): Observable<unknown> {
+  #open(
+    plan: DedicatedPlan,
+    { excluded, deadline, retries: { attemptsLeft } }: RunningCall,
+  ): Observable<unknown> {
     const { ref, use } = plan;
+    const { bound, deps, group } = this.#input;
     const ready$ = plan.conversation === undefined ? from(ready(use, this.#logLevel)) : of(undefined);
-    // A program takes time to start on any instance; over a network a healthy backend opens at once.
-    const hasAlternative = isNetworked(ref.definition) && this.#hasOther(ref, excluded);
+    const leftMs = deadline.timeoutAtMs - deps.clock.now();
+    const opening = { group, excluded, attemptsLeft, leftMs };
+    const slowMs = bound === undefined ? slowAfterMs(ref, opening) : undefined;
     const opened = () => {
       plan.conversation = use.conversation;
       this.#dedicatedAt = this.#routeTo(ref, plan.conversation);
     };
-    return (hasAlternative ? race(ready$, this.#halfTime(deadline.timeoutAtMs)) : ready$).pipe(
-      tap({ next: opened, error: () => this.end() }),
-    );
+    const inTime$ =
+      slowMs === undefined
+        ? ready$
+        : race(
+            ready$,
+            failAfter$(deps.clock, slowMs, () => backendTimeout(slowMs, 'no')),
+          );
+    return inTime$.pipe(tap({ next: opened, error: () => this.end() }));
   }
 
   #routeTo(ref: InstanceRef, conversation?: CallConversation): BoundRoute {
     const { bound, request } = this.#input;
     return new BoundRoute(ref, request, bound === undefined ? 'new' : 'continued', conversation);
-  }
-
-  #halfTime(timeoutAtMs: number): Observable<never> {
-    const { clock } = this.#input.deps;
-    return defer(() => {
-      const waitMs = Math.max(0, Math.ceil((timeoutAtMs - clock.now()) / 2));
-      return failAfter$(clock, waitMs, () => backendTimeout(waitMs, 'no'));
-    });
-  }
-
-  #hasOther(ref: InstanceRef, excluded: ExcludedIds): boolean {
-    const { bound, group } = this.#input;
-    if (bound !== undefined || (excluded?.size ?? 0) >= group.policy.maxRetries) return false;
-    return group.pool.candidates.some(({ id }) => id !== ref.id && excluded?.has(id) !== true);
   }
 
   /** True when the backend may ask its client after the end of a call: the question would reach the next call there. */
