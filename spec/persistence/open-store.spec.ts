@@ -267,14 +267,27 @@ async function inChild(text: string): Promise<{ readonly stdout: string }> {
   });
 }
 
-/** A server that answers nothing. */
-async function silentServer() {
+test('the URL of a database at the port of another one names the address as a possible fault', async () => {
+  const greeting = Buffer.from('4a0000000a31312e342e332d4d61726961444200', 'hex');
+  const server = await silentServer(greeting);
+  const url = `postgresql://ada:secret@${server.address}/gateway`;
+  const { message } = Object(await openStore(url, apply()).catch((thrown: unknown) => thrown));
+  assert.match(
+    message,
+    /^PostgreSQL at 127\.0\.0\.1:\d+ cannot be reached \(received invalid .*: is .* the address right\?$/,
+  );
+  server.close();
+});
+
+/** A server that answers nothing, after its greeting if it has one. */
+async function silentServer(greeting?: Buffer) {
   const open = new Set<Socket>();
   const reached = Promise.withResolvers<void>();
   const server = createServer((socket) => {
     open.add(socket);
     socket.on('error', () => {}).on('close', () => open.delete(socket));
     socket.resume();
+    if (greeting !== undefined) socket.write(greeting);
     reached.resolve();
   });
   server.listen(0, '127.0.0.1');

@@ -58,8 +58,8 @@ export const postgresql: Database = {
     // intervention, a cancelled statement. `isFatal` alone is not enough: some servers translate the word.
     if (isFatal || /^(?:08|53|55000|57|58|25P03|25006)/.test(code) || isNetworkError(code))
       return 'unavailable';
-    // pg gives these no code.
-    return /connection terminated|timeout exceeded|connection ended|not queryable|timeout expired/i.test(
+    // pg gives these no code. A server of another kind answers what is invalid for it.
+    return /received invalid response|connection terminated|timeout exceeded|connection ended|not queryable|timeout expired/i.test(
       message,
     )
       ? 'unavailable'
