@@ -137,6 +137,20 @@ test('servers and inputs of VS Code: each input is asked for once', async () => 
   assert.match(failed.err, /one: not imported: it needs a value for key: write it into the file/);
 });
 
+test('no server gets the secret that was typed for another one', async () => {
+  const server = (name: string) => ({
+    command: 'node',
+    args: [`${name}.js`],
+    env: { API_KEY: '<your key>' },
+  });
+  const file = { mcpServers: { mine: server('mine'), theirs: server('theirs') } };
+  const answers = ['key of mine', 'key of theirs'];
+  const { code, err } = await run(file, '--yes', { answers: [...answers] });
+  assert.is(code, 0, err);
+  const keys = ['mine', 'theirs'].map((name) => instancesOf(name)[0]?.env.API_KEY);
+  assert.equal(keys, answers);
+});
+
 test('no server gets the key of the command line or a secret of the gateway', async () => {
   const env = {
     GATEWAY_SECRET_KEY: 'k'.repeat(40),

@@ -10,7 +10,7 @@ import type { ImportedInstance, ImportInput } from '../../templates/imported-ser
 import { CommandFailure } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** Fills the placeholders of one file, and asks for each missing value once. */
+/** Fills the placeholders of one file, and asks once for each missing value that the file names; for a hint, at each server. */
 export class Placeholders {
   readonly #terminal: Terminal;
   readonly #inputs: ReadonlyMap<string, ImportInput>;
@@ -31,7 +31,7 @@ export class Placeholders {
       for (const [key, text] of Object.entries(written))
         filled.push([
           key,
-          isHint(key, text) ? await this.#ask(`${name}: ${key}`, key) : await this.#text(text),
+          isHint(key, text) ? await this.#typed(`${name}: ${key}`, key) : await this.#text(text),
         ]);
       return Object.fromEntries(filled);
     };
@@ -89,10 +89,17 @@ export class Placeholders {
     return this.#ask(known?.description ?? id, id, known);
   }
 
-  /** Asks for a value with a hidden prompt: most values are secrets, and none is asked for twice. */
+  /** Asks for a value that several servers may use, once. */
   async #ask(question: string, key: string, input?: ImportInput): Promise<string> {
     const known = this.#answers.get(key);
     if (known !== undefined) return known;
+    const answer = await this.#typed(question, key, input);
+    this.#answers.set(key, answer);
+    return answer;
+  }
+
+  /** Asks for a value with a hidden prompt: most values are secrets. */
+  async #typed(question: string, key: string, input?: ImportInput): Promise<string> {
     if (!this.#terminal.canAsk)
       throw new CommandFailure(
         `it needs a value for ${key}: write it into the file, or run this at a terminal`,
@@ -102,7 +109,6 @@ export class Placeholders {
     const typed = await this.#terminal.askHidden(`${question}${choices}${usual}: `);
     const answer = typed === '' ? (input?.default ?? '') : typed;
     if (answer === '') throw new CommandFailure(`it needs a value for ${key}`);
-    this.#answers.set(key, answer);
     return answer;
   }
 }
