@@ -25,9 +25,10 @@ export interface CallRoute {
   /** The only instance that may answer at the moment; undefined when several may. */
   readonly onlyInstance: InstanceRef | undefined;
   /**
-   * The next step of the call. `reason` says why the call asks again after it was sent; undefined before.
+   * The next step of the call. `reason` says why the call asks again after it was sent; undefined before. `failed`: how the
+   * failed attempt was sent; undefined without one, and for an opening.
    */
-  step(call: RunningCall, reason?: StepReason): Step;
+  step(call: RunningCall, reason?: StepReason, failed?: AttemptPlan): Step;
   /** Called when the call is over: releases what the route holds for it. */
   end?(): void;
 }
@@ -88,11 +89,7 @@ export interface LocalAnswer {
  * and the call goes on in this way if the route has a step for it. `hedge`: the silent attempt continues; the route may offer
  * an instance for one more beside it, now or after a wait.
  */
-export interface StepReason {
-  readonly kind: RetryKind | 'hedge';
-  /** How the attempt was sent; undefined when it failed before its request was sent. */
-  readonly plan: AttemptPlan | undefined;
-}
+export type StepReason = RetryKind | 'hedge';
 
 /** What all calls of one gateway share. */
 export interface CallDeps extends Timing {

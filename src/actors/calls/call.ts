@@ -198,13 +198,13 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   // --- the steps of a call ---------------------------------------------------------------------------------
 
   /** Asks the route for a step to an instance that may have the tool. It must be sent in the same turn: see Pool.pick. */
-  #step(reason?: StepReason): Step {
-    let step = this.#input.route.step(this, reason);
+  #step(reason?: StepReason, failed?: AttemptPlan): Step {
+    let step = this.#input.route.step(this, reason, failed);
     while (step.kind === 'send' && this.#tool.isAbsent(step.ref)) {
       this.#skip(step.ref);
-      step = this.#input.route.step(this, reason);
+      step = this.#input.route.step(this, reason, failed);
     }
-    if (reason?.kind === 'move' && step.kind === 'wait') this.retries.hasMoved = true;
+    if (reason === 'move' && step.kind === 'wait') this.retries.hasMoved = true;
     return step;
   }
 
@@ -338,12 +338,12 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     else this.#exclude(at.ref);
     if (next === 'giveUp') this.giveUp();
     else if (next === 'keepOthers') this.#hedge();
-    else this.#retry(at.ref, { kind: next, plan });
+    else this.#retry(at.ref, next, plan);
   }
 
   /** Asks the route for the retry. Without an instance it waits for the link to the failed one, if there is one. */
-  #retry(failedAt: InstanceRef, reason: StepReason): void {
-    const step = this.#step(reason);
+  #retry(failedAt: InstanceRef, reason: StepReason, plan: AttemptPlan | undefined): void {
+    const step = this.#step(reason, plan);
     const linkKnown$ = step.kind === 'none' ? this.retries.untilLinkKnown(this.#deps.clock) : undefined;
     if (linkKnown$ === undefined) {
       this.#take(step);
@@ -359,7 +359,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     const { onlyInstance } = route;
     if (silent.ref !== onlyInstance) return;
     if (!mayAbandon(silent, this.retries.hasMoved, group.pool.outliers.isSuspended(onlyInstance))) return;
-    const step = this.#step({ kind: 'move', plan: silent.plan });
+    const step = this.#step('move');
     if (step.kind !== 'wait') return;
     const error = this.#silence(silent);
     this.#attempts.remove(silent);
@@ -381,7 +381,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     if (this.#attempts.isFull) return;
     if (!mayHedge(silent, this.retries.attemptsLeft, this.retries.mayAffordHedge)) return;
     this.#exclude(silent.ref);
-    const step = this.#step({ kind: 'hedge', plan: silent.plan });
+    const step = this.#step('hedge');
     if (step.kind === 'send') this.#hedgeAt(step, silent);
     else if (step.kind === 'wait' && this.retries.payHedge()) this.#searchHedge(step.until$);
   }

@@ -86,10 +86,10 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   step(call: RunningCall, reason?: StepReason): Step {
     this.#call = call;
-    if (reason?.kind === 'hedge') return this.#hedge(call.excluded);
+    if (reason === 'hedge') return this.#hedge(call.excluded);
     const binding = this.#current?.binding;
     if (reason === undefined || binding === undefined) return this.#next();
-    return reason.kind === 'move' && !this.#abandon(binding) ? NO_STEP : this.#waitBeforeRetry(call);
+    return reason === 'move' && !this.#abandon(binding) ? NO_STEP : this.#waitBeforeRetry(call);
   }
 
   // --- for its attempts ------------------------------------------------------------------------------------

@@ -77,19 +77,19 @@ export class StatelessRoute implements CallRoute {
     return this.#dedicatedAt?.onlyInstance ?? this.#input.bound;
   }
 
-  step(call: RunningCall, reason?: StepReason): Step {
+  step(call: RunningCall, reason?: StepReason, failed?: AttemptPlan): Step {
     const { excluded } = call;
-    if (reason?.kind === 'hedge') return this.#hedge(call);
-    if (reason?.kind === 'reopen') this.#reopen(reason);
+    if (reason === 'hedge') return this.#hedge(call);
+    if (reason === 'reopen') this.#reopen(failed);
     const ref = this.#next(excluded);
     if (ref !== undefined) return this.#sendStep(ref, call);
     return stepWithout((this.#dedicatedAt ?? this.#viaTransport).isOnlyFull(excluded));
   }
 
-  #reopen({ plan }: StepReason): void {
-    if (!(plan instanceof DedicatedPlan)) return;
-    plan.use.conversation.refuseUses(); // its attempt has not ended yet
-    this.#dedicatedAt = this.#routeTo(plan.ref);
+  #reopen(failed: AttemptPlan | undefined): void {
+    if (!(failed instanceof DedicatedPlan)) return;
+    failed.use.conversation.refuseUses(); // its attempt has not ended yet
+    this.#dedicatedAt = this.#routeTo(failed.ref);
   }
 
   end(): void {
