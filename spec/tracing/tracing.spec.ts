@@ -179,8 +179,12 @@ test('a collector whose address is not a URL is a warning that quotes it', async
   assert.is(reasons.length, 1);
   assert.match(reasons[0] ?? '', "'no url'");
   const warn = ({ reason }: { reason?: string }) => void reasons.push(`${reason}`);
-  await (await startOtlp({ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }, { warn }))?.close();
-  assert.is(reasons[1], 'the collector "collector:4318" has no scheme: write http://collector:4318');
+  const all = ['collector:4318', 'grpc://collector:4317', 'user:secret@collector:4318', 'https:collector'];
+  for (const OTEL_EXPORTER_OTLP_ENDPOINT of all)
+    await (await startOtlp({ OTEL_EXPORTER_OTLP_ENDPOINT }, { warn }))?.close();
+  assert.equal(reasons.slice(1), [
+    'the collector "collector:4318" has no scheme: write http://collector:4318',
+  ]);
 });
 
 /** Adds an instance with the tool `one`. The result gets the `traceparent` of each call. */

@@ -40,7 +40,7 @@ export async function startOtlp(env: Variables, log: Log) {
   if (isRegistered()) return undefined;
   const address = read('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') ?? read('OTEL_EXPORTER_OTLP_ENDPOINT') ?? '';
   // A URL to the exporter, with the host as its scheme.
-  if (URL.canParse(address) && !/^https?:/i.test(address))
+  if (URL.canParse(address) && /^(?!https?:)[\w.-]+:\d+(?:\/|$)/i.test(address))
     warn(`the collector "${address}" has no scheme: write http://${address}`);
   const ignore = (): void => {};
   // First, because the exporter reports an invalid configuration when it is made.
