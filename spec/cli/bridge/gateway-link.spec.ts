@@ -145,4 +145,32 @@ test('shares one renewal among requests that are refused, also with one that is 
   assert.is(renewals, 1);
 });
 
+test('shares one renewal among requests that are refused in the same turn', async () => {
+  const ownFetch = globalThis.fetch;
+  let [token, renewals] = [0, 0];
+  globalThis.fetch = async () => new Response('{}', { status: token === 0 ? 401 : 200 });
+  const renew = async (): Promise<void> => {
+    renewals += 1;
+    await nextTurn();
+    token = renewals;
+  };
+  const credentials = () => ({
+    ...{
+      refused: String,
+      name: 'x',
+      renew: async (_ms?: number, areRefused?: boolean) => (areRefused ? renew() : undefined),
+    },
+    get headers() {
+      return { authorization: `Bearer ${token}` };
+    },
+  });
+  try {
+    const link = new GatewayLink('http://127.0.0.1:1', credentials, () => {});
+    const sent = [1, 2, 3].map(async () => (await link.send({ ...ask, signal: forever })).status);
+    assert.equal([await Promise.all(sent), renewals], [[200, 200, 200], 1]);
+  } finally {
+    globalThis.fetch = ownFetch;
+  }
+});
+
 test.run();

@@ -94,17 +94,19 @@ export class GatewayLink {
    */
   async #hasOtherCredentials(refused: string, mayRenew: boolean): Promise<boolean> {
     const isOther = () => JSON.stringify(this.#current.headers) !== refused;
-    const isShared = this.#renewal !== undefined;
-    await this.#renewal;
-    if (isOther() || isShared) return isOther();
-    this.#current = this.#credentials();
-    this.#provenAtMs = Number.NEGATIVE_INFINITY;
-    // When that fails, the client gets the refusal of the gateway.
-    if (mayRenew && !isOther()) {
-      this.#renewal = this.#current.renew?.(undefined, true).catch(() => undefined);
-      await this.#renewal;
-      this.#renewal = undefined;
+    if (this.#renewal === undefined && !isOther()) {
+      this.#current = this.#credentials();
+      this.#provenAtMs = Number.NEGATIVE_INFINITY;
+      // When that fails, the client gets the refusal of the gateway.
+      if (mayRenew && !isOther())
+        this.#renewal = this.#current
+          .renew?.(undefined, true)
+          .catch(() => undefined)
+          .finally(() => {
+            this.#renewal = undefined;
+          });
     }
+    await this.#renewal;
     return isOther();
   }
 
