@@ -102,10 +102,10 @@ test('refuses too many headers, instead of dropping what came last', async () =>
   assert.equal(found, ['200 here', '431 ', '431 ']);
 });
 
-test('refuses a request with two Host headers, and accepts one with a single one', async () => {
+test('refuses a request with two Host headers, or without one in HTTP/1.1, and accepts others', async () => {
   const port = portOf(await open([0]));
-  const statusOf = async (hosts: string) => {
-    const answer = await sendRaw(port, `GET / HTTP/1.1\r\n${hosts}Connection: close\r\n\r\n`);
+  const statusOf = async (hosts: string, version = '1.1') => {
+    const answer = await sendRaw(port, `GET / HTTP/${version}\r\n${hosts}Connection: close\r\n\r\n`);
     return /^HTTP\/1.1 (\d+)/.exec(answer)?.[1];
   };
   const own = `Host: 127.0.0.1:${port}\r\n`;
@@ -113,6 +113,8 @@ test('refuses a request with two Host headers, and accepts one with a single one
     [await statusOf(own), await statusOf(`${own}hOsT: evil.example\r\n`), await statusOf(own + own)],
     ['200', '400', '400'],
   );
+  assert.equal([await statusOf(''), await statusOf('', '1.0')], ['400', '200']);
+  assert.is(await statusOf(`${own}Expect: anything\r\n`), '200');
 });
 
 test('refuses a target that is neither a path nor a URL, and serves the others', async () => {
