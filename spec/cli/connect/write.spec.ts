@@ -334,6 +334,22 @@ test('keeps what the client and its user have added between the marks of TOML', 
   assert.is(read(path), 'model = "x"\n\n[mcp_servers.other]\ncommand = "other"\n');
 });
 
+test('replaces how Codex connects, which rewrites its entries as tables', async () => {
+  const path = put('.codex/config.toml', '');
+  await write('codex', '--http', '--write', '--yes');
+  const mark = '# stagedoor weather: end';
+  const kept = 'tool_timeout_sec = 60\n[mcp_servers.weather.tools.hello]\napproval_mode = "approve"\n';
+  const lists = 'cwd = "/"\ndisabled_tools = [\n  ["x"],\n]\n';
+  const connects =
+    '[mcp_servers.weather.env_http_headers]\nX-API-Key = "OTHER"\n[mcp_servers.weather."env"]\nA = "b"\n';
+  writeFileSync(path, read(path).replace(mark, `${lists}${kept}${connects}${mark}`));
+  await write('codex', '--http', '--write', '--yes');
+  const written = read(path);
+  assert.ok(written.endsWith(`\n${kept}${mark}\n`), written);
+  for (const dropped of ['cwd', 'OTHER', '"x"', '"b"']) assert.is(written.includes(dropped), false);
+  assert.match((await write('codex', '--http', '--write', '--yes')).out, 'needs no change');
+});
+
 const PLACES = {
   cursor: '.cursor/mcp.json',
   goose: '.config/goose/config.yaml',

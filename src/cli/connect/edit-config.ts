@@ -307,17 +307,27 @@ function blockOf(lines: readonly string[], entry: string) {
   let table = `[${entry}]`;
   for (const line of lines) {
     const plain = withoutQuotes(line);
-    if (plain.startsWith('[')) table = plain;
-    if (table.startsWith(`[${entry}.`)) tables.push(line);
-    else if (!table.startsWith(`[${entry}]`)) others.push(line);
-    else if (ADDED_MEMBER.test(line)) members.push(line);
+    if (HEADER.test(plain)) table = plain;
+    if (table.startsWith(`[${entry}.`)) {
+      if (!CONNECTS.test(table.slice(`[${entry}.`.length))) tables.push(line);
+    } else if (!table.startsWith(`[${entry}]`)) others.push(line);
+    else if (ADDED_MEMBER.test(line) && !CONNECTS.test(plain)) members.push(line);
   }
   return { members, tables, others };
 }
 
-/** A comment, or a member with a plain value that no entry of `connect` has. */
-const ADDED_MEMBER =
-  /^\s*(?:#|(?!(?:command|args|url|env|env_vars|env_http_headers|http_headers)\b)[\w-]+\s*=\s*(?:[\w.+-]+|"[^"\\]*"|\[[^[\]]*\])\s*(?:#|$))/;
+/** The header of a table, without white space and quotation marks; not the item of a list on a line of its own. */
+const HEADER = /^\[.*\](?:#|$)/;
+
+/** A comment, or a member with a plain value. */
+const ADDED_MEMBER = /^\s*(?:#|[\w-]+\s*=\s*(?:[\w.+-]+|"[^"\\]*"|\[[^[\]]*\])\s*(?:#|$))/;
+
+/**
+ * The beginning of a member, or of the name of a table, that says how to connect. The new entry says it; Codex writes tables
+ * for members of tables, and reads no file with a table twice, or with members for the other transport.
+ */
+const CONNECTS =
+  /^(?:command|args|env|env_vars|cwd|url|bearer_token|bearer_token_env_var|http_headers|env_http_headers|oauth|oauth_resource)\b/;
 
 /** Whether the table may exist in another form: a header, a dotted key or an inline table. */
 function mentions(lines: readonly string[], section: readonly string[], template: string): boolean {
