@@ -25,8 +25,8 @@ const REFRESH_LEASE_MS = 30_000;
 /** The longest wait for another node, or for other refreshes at the same server, in ms. */
 const WAIT_MS = 10_000;
 const CHECK_MS = 100;
-/** The most refreshes at one server: fewer than the requests that it may get, so that new accounts can be connected meanwhile. */
-const MAX_AT_ONE_SERVER = 15;
+/** The most refreshes at one server: fewer than it may get requests after a silence, so that new accounts can be connected. ADR 414. */
+const MAX_AT_ONE_SERVER = 8;
 /** The time after which a row is read again, in ms: another node may have ended the connection. */
 const FRESH_MS = 10_000;
 /** The time before its end at which a token is renewed, in ms; or in the last quarter of its life. */
