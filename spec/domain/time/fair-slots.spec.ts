@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { grantPrincipalId } from '../../../src/domain/accounts/account.ts';
-import { spreadClock, systemClock } from '../../../src/domain/time/clock.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { FairSlots, type FairSlotsOptions } from '../../../src/domain/time/fair-slots.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -130,8 +130,7 @@ function turn(): Promise<void> {
 }
 
 function make({ scheduler = untimedScheduler(), ...options }: Partial<FairSlotsOptions> = {}) {
-  const clock = spreadClock(scheduler, systemClock);
-  const line = new FairSlots({ ...TWO, clock, scheduler, ...options });
+  const line = new FairSlots({ ...TWO, clock: systemClock, scheduler, ...options });
   const started = new Map<string, PromiseWithResolvers<string>>();
   /** Joins the queue; its start is settled through `started`. The first word is the owner, if there are two. */
   const come = (name: string, signal = new AbortController().signal, begun = () => {}): Promise<string> => {

@@ -1,12 +1,13 @@
 // A fair semaphore, such as for openings of conversations with one instance: it bounds how many run at a time, in all and per
-// share, which is that of an owner, a template, a server or a network. A free slot goes to the share of which the fewest run, so
-// that work that hangs hardly delays others.
+// share, which is that of an owner, a template or a server. A free slot goes to the share of which the fewest run, so that work
+// that hangs hardly delays others.
 
 import { ANONYMOUS, countedIdOf } from '../accounts/account.ts';
-import type { Clock } from './clock.ts';
-import type { TaskScheduler } from './task-scheduler.ts';
+import { type Clock, spreadAlarm } from './clock.ts';
+import type { Timing } from './task-scheduler.ts';
 
-export interface FairSlotsOptions {
+/** `scheduler`: runs starts, and waits that end, over several turns of the event loop when many are due at once. */
+export interface FairSlotsOptions extends Timing {
   readonly atOnce: number;
   /** The most of one share that run at a time; that of ANONYMOUS, of all callers without authentication, may use all slots. */
   readonly atOncePerShare: number;
@@ -18,14 +19,10 @@ export interface FairSlotsOptions {
   readonly maxHoldMs?: number;
   /** The error of work that waited for too long, or was aborted; `cause`: its failure after that. Default: an Error. */
   readonly refusal?: (why: 'late' | 'aborted', cause?: unknown) => Error;
-  /** The clock, whose alarms ring over several turns: see spreadClock. */
-  readonly clock: Clock;
-  /** Runs starts that come due together. */
-  readonly scheduler: TaskScheduler;
 }
 
 interface SlotRequest<T> {
-  /** The id of an owner, of which `countedIdOf` counts; the name of a template; or both. Default: ANONYMOUS. */
+  /** The id of an owner, of which `countedIdOf` counts; the name of a template; both; or an issuer. Default: ANONYMOUS. */
   readonly shareId?: string | undefined;
   /** Ends the wait. Default: only `maxWaitMs` does. */
   readonly signal?: AbortSignal;
@@ -43,6 +40,7 @@ interface Share {
 /** Work of one share starts in the order in which it was added. The caller bounds the number that wait in total. */
 export class FairSlots {
   readonly #options: FairSlotsOptions;
+  readonly #alarm: Clock['alarm'];
   /** The shares that run or wait, by id; the one whose last start is longest ago is first. */
   readonly #shares = new Map<string, Share>();
   /** Slots that are taken, or free and about to be passed on. */
@@ -51,6 +49,7 @@ export class FairSlots {
 
   constructor(options: FairSlotsOptions) {
     this.#options = options;
+    this.#alarm = spreadAlarm(options.scheduler, options.clock.alarm);
   }
 
   get shares(): number {
@@ -82,7 +81,7 @@ export class FairSlots {
 
   /** Gives up the slot when it is called, or after `maxHoldMs`. */
   #leaving(shareId: string, share: Share): () => void {
-    const { clock, scheduler, maxHoldMs } = this.#options;
+    const { scheduler, maxHoldMs } = this.#options;
     let isHolding = true;
     const leave = (): void => {
       cancel?.();
@@ -93,7 +92,7 @@ export class FairSlots {
       if (this.waiting === 0) this.running -= 1;
       else scheduler.run(this.#passOn);
     };
-    const cancel = maxHoldMs === undefined ? undefined : clock.alarm(maxHoldMs, leave);
+    const cancel = maxHoldMs === undefined ? undefined : this.#alarm(maxHoldMs, leave);
     return leave;
   }
 
@@ -136,7 +135,6 @@ export class FairSlots {
     share: Share,
     request: Pick<SlotRequest<unknown>, 'signal' | 'maxWaitMs'>,
   ): Promise<void> {
-    const { clock } = this.#options;
     const { signal, maxWaitMs = this.#options.maxWaitMs } = request;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const go = (refusal?: unknown): void => {
@@ -150,7 +148,7 @@ export class FairSlots {
     };
     const stop = (): void => go(this.#refusal('aborted'));
     const giveUp = (): void => go(this.#refusal('late'));
-    const cancelTimeout = maxWaitMs === undefined ? undefined : clock.alarm(maxWaitMs, giveUp);
+    const cancelTimeout = maxWaitMs === undefined ? undefined : this.#alarm(maxWaitMs, giveUp);
     signal?.addEventListener('abort', stop);
     share.waiting.add(go);
     this.waiting += 1;

@@ -15,7 +15,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { loadOnce } from '../../domain/memory/load-once.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
-import { aborted, spreadClock } from '../../domain/time/clock.ts';
+import { aborted } from '../../domain/time/clock.ts';
 import { FairSlots } from '../../domain/time/fair-slots.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { BackendHandshakes } from '../../net/tls/backend-handshakes.ts';
@@ -74,7 +74,7 @@ export function createOpenTransport(options: OpenTransportOptions): (definition:
     maxHoldMs: PROGRAM_STARTS.holdMs,
     refusal: openingRefused,
     scheduler,
-    clock: spreadClock(scheduler, clock),
+    clock,
   });
   const historyOf = commandHistories();
   const kinds = transportKinds(scheduler);

@@ -3,7 +3,7 @@
 
 import { openingCancelled, openingRefused } from '../../domain/errors/backend-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type Clock, spreadClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { FairSlots } from '../../domain/time/fair-slots.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Closed, Conversation } from '../transport.ts';
@@ -27,7 +27,7 @@ export function sessionDeletes(
       atOncePerShare: DELETES_AT_ONCE,
       maxWaitMs: LIMITS.backgroundMs,
       scheduler,
-      clock: spreadClock(scheduler, clock),
+      clock,
     });
   return (session) => {
     queue ??= open();
@@ -55,7 +55,7 @@ export class HttpOpenings<U extends EndableConversation> {
       maxWaitMs,
       refusal: openingRefused,
       scheduler,
-      clock: spreadClock(scheduler, clock),
+      clock,
     });
   }
 

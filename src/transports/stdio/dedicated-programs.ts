@@ -2,7 +2,6 @@
 // time, and a few are started in advance. The caller bounds their number; stdio-handshake.ts shakes hands with them.
 
 import { backendUnavailable, openingRefused } from '../../domain/errors/backend-errors.ts';
-import { spreadClock } from '../../domain/time/clock.ts';
 import { FairSlots } from '../../domain/time/fair-slots.ts';
 import type { Channel } from '../channel.ts';
 import type { HandshakeOptions } from '../handshake.ts';
@@ -47,7 +46,7 @@ export class DedicatedPrograms {
       maxWaitMs: handshakeTimeoutMs,
       refusal: openingRefused,
       scheduler,
-      clock: spreadClock(scheduler, clock),
+      clock,
     });
   }
 
