@@ -62,8 +62,8 @@ function isSameBinding(
 }
 
 /**
- * The binding that the session has left by moving to `to`, in its stored form; undefined if it has not moved. `from`, `stored`:
- * the binding before, and that of the value before, which a session has also after it was recovered.
+ * The binding, in its stored form, that the session has left by its move to this one; undefined if it has not moved. `from`: its
+ * binding before, which a recovered session does not have. `stored`: the binding in its value before.
  */
 export function leftBinding(
   from: Binding | undefined,
