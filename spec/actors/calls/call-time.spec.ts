@@ -126,6 +126,29 @@ test('when one of two attempts fails, the other continues and a third instance i
   assert.is(harness.backend('c').last.isCancelled, true);
 });
 
+test('when two attempts fail while the failure of a third one is handled, both count', async () => {
+  await addAll({ a: silent, b: silent, c: breaks });
+  const call = harness.call('read');
+  mock.timers.tick(2_000);
+  let retries = harness.eventsOf('call.retried').length;
+  harness.onEvent = ({ type }) => {
+    if (type !== 'call.retried') return;
+    retries += 1;
+    if (retries === 2)
+      harness.backend('a').last.fail(backendUnavailable('it ended', { delivered: 'unknown' }));
+  };
+  harness.backend('b').last.fail(backendUnavailable('it ended', { delivered: 'unknown' }));
+  assert.equal(errorView(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  assert.equal(
+    ['a', 'b', 'c'].map((id) => [harness.asked(id), harness.ref(id).activeCalls]),
+    [
+      [1, 0],
+      [1, 0],
+      [1, 0],
+    ],
+  );
+});
+
 test('time in the wait queue does not count as silence', async () => {
   await harness.add('a', silent);
   harness.fill('a');
