@@ -10,6 +10,8 @@ export interface RunOptions {
   readonly root: string;
   /** Only files whose path contains one of these. Empty = all. */
   readonly filters: readonly string[];
+  /** Only files of the system tier. */
+  readonly isSystemOnly: boolean;
   /** How many files run at once. Default: one more than cores, because many of them wait most of the time. */
   readonly jobs: number;
   /** Longest a file may stay alive after its last test, in ms. Default 3 000. */
@@ -25,7 +27,7 @@ interface Shard {
 }
 
 const usage =
-  'usage: npm run spec -- [part of a path ...] [--jobs N] [--shard K/N] [--grace SECONDS] [--root FOLDER]';
+  'usage: npm run spec -- [part of a path ...] [--system] [--jobs N] [--shard K/N] [--grace SECONDS] [--root FOLDER]';
 
 /** Reads the arguments. Throws an Error with one line when they make no sense. */
 export function readOptions(args: readonly string[]): RunOptions {
@@ -34,17 +36,19 @@ export function readOptions(args: readonly string[]): RunOptions {
     root: values.root ?? fileURLToPath(new URL('..', import.meta.url)),
     // With `/` as in the output, also on Windows.
     filters: positionals.map((filter) => filter.replaceAll('\\', '/')),
+    isSystemOnly: values.system === true,
     jobs: Math.ceil(positive(values, 'jobs') ?? availableParallelism() + 1),
     graceMs: (positive(values, 'grace') ?? 3) * 1000,
     shard: values.shard === undefined ? undefined : shardOf(values.shard),
   };
 }
 
-type Values = Partial<Record<'jobs' | 'grace' | 'root' | 'shard', string>>;
+type TextOption = 'jobs' | 'grace' | 'root' | 'shard';
+type Values = Partial<Record<TextOption, string>> & { readonly system?: boolean };
 
 function parse(args: readonly string[]): { values: Values; positionals: string[] } {
   const text = { type: 'string' } as const;
-  const options = { jobs: text, grace: text, root: text, shard: text };
+  const options = { jobs: text, grace: text, root: text, shard: text, system: { type: 'boolean' } } as const;
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
@@ -52,7 +56,7 @@ function parse(args: readonly string[]): { values: Values; positionals: string[]
   }
 }
 
-function positive(values: Values, name: keyof Values): number | undefined {
+function positive(values: Values, name: TextOption): number | undefined {
   const text = values[name];
   if (text === undefined) return undefined;
   const number = Number(text);

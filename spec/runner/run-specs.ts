@@ -103,13 +103,13 @@ interface SpecFile {
  * The chosen spec files; those of the system tier first, because they take longest. Without a filter that tier (real programs, servers,
  * browsers, containers) is left out.
  */
-async function findSpecs({ root, filters, shard }: RunOptions): Promise<SpecFile[]> {
+async function findSpecs({ root, filters, isSystemOnly, shard }: RunOptions): Promise<SpecFile[]> {
   const entries = await readdir(root, { recursive: true, withFileTypes: true });
   const names = entries
     .filter((entry) => entry.isFile() && entry.name.endsWith('.spec.ts'))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)).split(sep).join('/'))
     .filter((name) => filters.length === 0 || filters.some((filter) => `spec/${name}`.includes(filter)))
-    .filter((name) => filters.length > 0 || !isSystem({ name }))
+    .filter((name) => (isSystemOnly ? isSystem({ name }) : filters.length > 0 || !isSystem({ name })))
     .sort();
   const chosen = names.filter((_name, at) => shard === undefined || at % shard.count === shard.index - 1);
   if (shard !== undefined)

@@ -116,6 +116,8 @@ test('runs the system tier only when a filter chooses it', async () => {
   const lastLine = async (...args: string[]) => (await runSamples(root, files, args)).lines.at(-1);
   assert.is(await lastLine(), '1 passed, 0 failed, 0 skipped');
   assert.is(await lastLine('system/'), '1 passed, 0 failed, 0 skipped');
+  assert.is(await lastLine('--system'), '1 passed, 0 failed, 0 skipped');
+  assert.is(await lastLine('--system', 'b.spec'), '0 passed, 0 failed, 0 skipped');
   assert.is(await lastLine('a.spec'), '1 passed, 0 failed, 0 skipped');
   assert.is(await lastLine('.spec'), '2 passed, 0 failed, 0 skipped');
 });
