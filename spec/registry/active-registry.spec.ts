@@ -105,6 +105,7 @@ test('deletes an empty template, and only the settings of one with a definition'
     fleet,
     policy: DEFAULT_POLICY,
     handlers,
+    approvals: { setPinned: () => {} },
     emit,
     definitions,
   });
@@ -187,6 +188,7 @@ function make(): ActiveRegistry {
     fleet,
     policy: DEFAULT_POLICY,
     handlers,
+    approvals: { setPinned: () => {} },
     definitions: new ActiveDefinitions(),
     emit,
     node: { id: 'here' },

@@ -43,8 +43,8 @@ export interface ActiveRegistryDeps {
   /** The definitions of templates, which exist without an instance, too. */
   readonly definitions: ActiveDefinitions;
   readonly clock: Clock;
-  /** The approved tools of pinned templates. Default: none is pinned. */
-  readonly approvals?: ToolApprovals | undefined;
+  /** The approved tools of pinned templates. */
+  readonly approvals: Pick<ToolApprovals, 'setPinned'>;
   /** Runs the programs that any node may run, where there are other nodes. Default: they run here. */
   readonly leasedPrograms?: LeasedPrograms | undefined;
   /** This node among those that share the store. Default: this registry alone uses it. */
@@ -169,7 +169,7 @@ export class ActiveRegistry {
     const { fleet, policy } = this.#deps;
     const defined = this.#activeDefinitions.get(name)?.load_balancer;
     const own = policyOf({ ...defined, ...loadBalancer }, policy);
-    this.#deps.approvals?.setPinned(name, own.approve === 'pinned');
+    this.#deps.approvals.setPinned(name, own.approve === 'pinned');
     fleet.templates.setPolicy(name, own);
   }
 
@@ -188,7 +188,7 @@ export class ActiveRegistry {
     this.#settings.delete(template);
     if (this.#activeDefinitions.has(template)) this.#setPolicy({ name: template, loadBalancer: {} });
     else {
-      this.#deps.approvals?.setPinned(template, false);
+      this.#deps.approvals.setPinned(template, false);
       fleet.templates.delete(template);
     }
     this.#deps.emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });

@@ -80,20 +80,21 @@ export class RoundsHarness {
       isAccepting: () => this.inner.isAccepting,
       maxCallMs,
     });
+    const approvals = new ToolApprovals({
+      store: store.approvals,
+      scheduler,
+      emit,
+      clock: simulatedClock,
+      hintsOf: () => ({}),
+      onChanged: () => {},
+      steps: STEPS,
+    });
     this.mcp = new ClientSide({
       ...{ clock, scheduler, fleet, dispatcher, emit, memory, sessions, store },
       options: { changedCallers$: this.changedCallers$, random: () => 0.5 },
       registry: {
-        views: new ViewRegistry({ store, clock: simulatedClock, scheduler, emit, fleet }, STEPS),
-        approvals: new ToolApprovals({
-          store: store.approvals,
-          scheduler,
-          emit,
-          clock: simulatedClock,
-          hintsOf: () => ({}),
-          onChanged: () => {},
-          steps: STEPS,
-        }),
+        views: new ViewRegistry({ store, clock: simulatedClock, scheduler, emit, fleet, approvals }, STEPS),
+        approvals,
       },
     });
   }

@@ -14,7 +14,8 @@ const test = suite('view registry');
 
 function setUp(store = new MemoryStore()): ViewRegistry {
   const timing = { clock: systemClock, scheduler: untimedScheduler() };
-  const deps = { store, ...timing, emit: () => {}, fleet: { templates: { has: () => false } } };
+  const approvals = { setView: () => {}, forget: async () => {} };
+  const deps = { store, approvals, ...timing, emit: () => {}, fleet: { templates: { has: () => false } } };
   const reload = async () => views.apply(await store.views.list());
   const views: ViewRegistry = new ViewRegistry(deps, {
     change: (work) => work(),

@@ -38,8 +38,8 @@ interface DefinitionRegistryDeps extends Protection {
   /** True for the name of a view. */
   readonly isView: (name: string) => boolean;
   readonly scheduler: TaskScheduler;
-  /** The approved tools of pinned templates. Default: none is pinned. */
-  readonly approvals?: Pick<ToolApprovals, 'isPinned' | 'settle'> | undefined;
+  /** The approved tools of pinned templates. */
+  readonly approvals: Pick<ToolApprovals, 'isPinned' | 'settle'>;
 }
 
 /** The part of the registry for definitions of templates; it has those of the store in memory. */
@@ -165,10 +165,10 @@ export class DefinitionRegistry {
   /** Makes a change that may pin the template, or release it. */
   async #settling(template: string, change: () => Promise<void>): Promise<void> {
     const { fleet, approvals } = this.#deps;
-    const wasPinned = approvals?.isPinned(template) === true;
+    const wasPinned = approvals.isPinned(template);
     await change();
     const instances = fleet.templates.has(template) ? fleet.templates.group(template).refs : [];
-    await restOfChange(approvals?.settle(template, wasPinned, instances));
+    await restOfChange(approvals.settle(template, wasPinned, instances));
   }
 }
 

@@ -14,9 +14,11 @@ import type { Store } from '../../persistence/store.ts';
 import type { ActiveRegistry, ActiveRegistryDeps } from '../active-registry.ts';
 import type { RegistrySteps } from '../change-queue.ts';
 import { checkedTemplate, checkName } from '../checked-input.ts';
+import type { ToolApprovals } from '../pinned/tool-approvals.ts';
 import type { ViewRegistry } from './view-registry.ts';
 
-interface TemplateRegistryDeps extends Pick<ActiveRegistryDeps, 'fleet' | 'approvals'> {
+interface TemplateRegistryDeps extends Pick<ActiveRegistryDeps, 'fleet'> {
+  readonly approvals: Pick<ToolApprovals, 'isPinned' | 'settle'>;
   readonly store: Pick<Store, 'templates'>;
   readonly active: ActiveRegistry;
   readonly views: Pick<ViewRegistry, 'refuseTemplate'>;
@@ -64,14 +66,14 @@ export class TemplateRegistry {
       const { fleet, approvals } = this.#deps;
       admit?.(fleet.templates.existingGroup(template).policy);
       this.#deps.active.refuseNonEmpty(template);
-      const wasPinned = approvals?.isPinned(template) === true;
+      const wasPinned = approvals.isPinned(template);
       if (!this.#steps.advance(await this.#deps.store.templates.delete(template))) {
         // The template was not stored, or another node has just registered an instance in it.
         await this.#steps.reload();
         this.#deps.active.refuseNonEmpty(template);
       }
       this.#deps.active.deleteTemplate(template);
-      await restOfChange(approvals?.settle(template, wasPinned, []));
+      await restOfChange(approvals.settle(template, wasPinned, []));
     });
   }
 
@@ -88,11 +90,11 @@ export class TemplateRegistry {
     if (this.#deps.active.hasSettings(change)) return false;
     const { fleet, approvals } = this.#deps;
     const before = fleet.templates.has(name) ? this.#deps.active.settings(name) : { loadBalancer: {} };
-    const wasPinned = approvals?.isPinned(name) === true;
+    const wasPinned = approvals.isPinned(name);
     this.#steps.advance(await this.#deps.store.templates.save(change));
     this.#deps.active.applySettings(changedTemplate(before, change));
     const { refs } = fleet.templates.group(name);
-    await restOfChange(approvals?.settle(name, wasPinned, refs));
+    await restOfChange(approvals.settle(name, wasPinned, refs));
     return true;
   }
 }

@@ -31,8 +31,8 @@ interface ViewRegistryDeps extends Timing {
   readonly store: { readonly views: ViewStore };
   readonly emit: (event: GatewayEvent) => void;
   readonly fleet: { readonly templates: { has(template: string): boolean } };
-  /** The approved tools of pinned views. Default: none is pinned. */
-  readonly approvals?: Pick<ToolApprovals, 'setView' | 'forget'> | undefined;
+  /** The approved tools of pinned views. */
+  readonly approvals: Pick<ToolApprovals, 'setView' | 'forget'>;
 }
 
 /** The condition under which a view may be changed. */
@@ -187,7 +187,7 @@ export class ViewRegistry {
   async #settle(before: ViewDefinition | undefined, after: ViewDefinition | undefined): Promise<void> {
     const id = after?.id ?? before?.id ?? '';
     if ((before?.approve === 'pinned') === (after?.approve === 'pinned')) return;
-    await restOfChange(this.#deps.approvals?.forget(id));
+    await restOfChange(this.#deps.approvals.forget(id));
   }
 
   #set(view: StoredView): void {
@@ -196,7 +196,7 @@ export class ViewRegistry {
     this.#keep(id, view);
     const isSame = before !== undefined && isDeepStrictEqual(before.definition, view.definition);
     if (isSame) return; // other names, which this node finds out itself
-    this.#deps.approvals?.setView(id, view.definition);
+    this.#deps.approvals.setView(id, view.definition);
     this.#emit(id, before === undefined ? 'created' : 'changed');
     this.changed$.next(id);
   }
@@ -209,7 +209,7 @@ export class ViewRegistry {
 
   #remove(id: string): void {
     this.#keep(id, undefined);
-    this.#deps.approvals?.setView(id, undefined);
+    this.#deps.approvals.setView(id, undefined);
     this.#emit(id, 'deleted');
     this.changed$.next(id);
   }
