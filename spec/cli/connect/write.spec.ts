@@ -338,7 +338,8 @@ test('replaces how Codex connects, which rewrites its entries as tables', async 
   const path = put('.codex/config.toml', '');
   await write('codex', '--http', '--write', '--yes');
   const mark = '# stagedoor weather: end';
-  const kept = 'tool_timeout_sec = 60\n[mcp_servers.weather.tools.hello]\napproval_mode = "approve"\n';
+  const kept =
+    'tool_timeout_sec = 60\nname = \'a\'\nother = "a \\" b"\nmore = { one = { two = 2 } } # kept\n[mcp_servers.weather.tools.hello]\napproval_mode = "approve"\n';
   const lists = 'cwd = "/"\ndisabled_tools = [\n  ["x"],\n]\n';
   const connects =
     '[mcp_servers.weather.env_http_headers]\nX-API-Key = "OTHER"\n[mcp_servers.weather."env"]\nA = "b"\n';

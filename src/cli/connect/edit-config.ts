@@ -319,8 +319,9 @@ function blockOf(lines: readonly string[], entry: string) {
 /** The header of a table, without white space and quotation marks; not the item of a list on a line of its own. */
 const HEADER = /^\[.*\](?:#|$)/;
 
-/** A comment, or a member with a plain value. */
-const ADDED_MEMBER = /^\s*(?:#|[\w-]+\s*=\s*(?:[\w.+-]+|"[^"\\]*"|\[[^[\]]*\])\s*(?:#|$))/;
+/** A comment, or a member of one line: not one whose list goes on in further lines. */
+const ADDED_MEMBER =
+  /^\s*(?:#|[\w-]+\s*=\s*(?:[\w.:+-]+|"(?:[^"\\]|\\.)*"|'[^']*'|\[[^[\]]*\]|\{.*\})\s*(?:#|$))/;
 
 /**
  * The beginning of a member, or of the name of a table, that says how to connect. The new entry says it; Codex writes tables
