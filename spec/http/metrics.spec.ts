@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import { ClusterCounts } from '../../src/counts/cluster-counts.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { createMetricsApp } from '../../src/http/metrics-app.ts';
+import { json } from '../../src/http/replies/reply.ts';
 import { METRICS } from '../../src/metrics/metric-table.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { text as say, serving } from '../helpers/backends/function-backend.ts';
@@ -222,13 +223,18 @@ test('counts calls that are made before the first scrape', async () => {
   await late.close();
 });
 
-test('is the only path of its own listener, without credentials; on loopback a foreign Host gets 403', async () => {
+test('has a listener of its own with the probes, without credentials; on loopback a foreign Host gets 403', async () => {
   const faults: unknown[] = [];
   let text: (() => Promise<string>) | undefined;
   let socket: Socket | undefined;
   const log = { error: (fault: unknown) => faults.push(fault) };
+  const readiness = () => json(200, { status: 'ready' });
   const listenOn = (host: string) => {
-    const answer = createMetricsApp({ host, allowedHosts: ['proxy.example'] }, () => text && { text }, log);
+    const answer = createMetricsApp(
+      { host, allowedHosts: ['proxy.example'] },
+      () => text && { metrics: { text }, readiness },
+      log,
+    );
     return startRawServer((request, response) => {
       socket = request.socket;
       answer(request, response);
@@ -245,15 +251,18 @@ test('is the only path of its own listener, without credentials; on loopback a f
     assert.is(Number(answer.slice(9, 12)), status, host);
   }
   const ask = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${local.port}${path}`, init);
+  const probes = async () => [await ask('/livez'), await ask('/readyz')].map((answer) => answer.status);
   assert.is((await ask('/metrics')).status, 503);
+  assert.equal(await probes(), [200, 503]);
   text = async () => 'up 1\n';
   const { status, headers } = await ask('/metrics?x=1');
   assert.equal([status, headers.get('content-type')], [200, 'text/plain; version=0.0.4; charset=utf-8']);
+  assert.equal(await probes(), [200, 200]);
   assert.is((await ask('/metrics', { method: 'HEAD' })).status, 200);
   assert.is((await ask('/metrics', { method: 'POST' })).status, 405);
   for (const path of ['/', '/gateway/registry', '/metrics/', '/mcp'])
     assert.is((await ask(path)).status, 404);
-  assert.match(await (await ask('/')).text(), 'Only /metrics is served here.');
+  assert.match(await (await ask('/')).text(), 'Only /metrics, /livez and /readyz are served here.');
   text = () => Promise.reject(new Error('broken'));
   assert.equal([(await ask('/metrics')).status, faults.length], [500, 1]);
   const { error: write } = console;

@@ -61,7 +61,7 @@ test('gives templates the defaults of the configuration', async () => {
   assert.equal([gateway.policy.strategy, gateway.policy.callTimeoutMs], ['random', 1500]);
 });
 
-test('serves metrics without credentials on a separate port, until it has closed', async () => {
+test('serves metrics and probes without credentials on a separate port, until it has closed', async () => {
   const { logged, options } = listening();
   const server = await start({ 'metrics-port': '0' }, options);
   const [url = ''] = logged.flatMap(({ msg }) => /^metrics are served at (.*)$/.exec(String(msg))?.[1] ?? []);
@@ -69,6 +69,8 @@ test('serves metrics without credentials on a separate port, until it has closed
   const versions = `stagedoor_build_info{version="2.0.0",build="${VERSION}"} 1`;
   assert.match(await (await fetch(url)).text(), versions);
   assert.is((await fetch(new URL('/health', url))).status, 404);
+  assert.equal(await (await fetch(new URL('/livez', url))).json(), { status: 'alive' });
+  assert.equal(await (await fetch(new URL('/readyz', url))).json(), { status: 'ready' });
   const [port] = /\d+(?=\/metrics)/.exec(url) ?? [];
   const error = await start({ 'metrics-port': String(port) }).catch((thrown: unknown) => thrown);
   assert.instance(error, ListenError);

@@ -61,7 +61,7 @@ export const SETTINGS = {
       kind: types.integerWithin(0, 65_535, 'a port'),
       default: undefined,
       defaultText: 'none',
-      doc: 'Port of a listener that serves only `/metrics`, without credentials; 0 picks a free port. The route `/metrics` of the gateway itself needs the scope `gateway:read`. See docs/guides/observability.md.',
+      doc: 'Port of a listener that serves only `/metrics`, `/livez` and `/readyz`, without credentials; 0 picks a free port. The route `/metrics` of the gateway itself needs the scope `gateway:read`. See docs/guides/observability.md.',
     }),
     host: setting({
       key: 'metrics.host',

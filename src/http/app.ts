@@ -16,7 +16,9 @@ import { OpenRequests } from './callers/open-requests.ts';
 import { createProxies } from './callers/proxies.ts';
 import { composeServices, type ServicesOptions } from './compose-services.ts';
 import type { BodyCosts } from './middleware/body.ts';
+import type { BytesReply } from './replies/reply.ts';
 import { auditConnections } from './routes/connections.ts';
+import { readinessOf } from './routes/readiness.ts';
 import { type AppListener, routeListener } from './routing/route-listener.ts';
 import { type RouteTablesOptions, routeTables } from './routing/route-tables.ts';
 import { metricsOfAll } from './routing/worker-routes.ts';
@@ -42,8 +44,9 @@ export interface HttpApp {
   callback(): RequestListener;
   /** The metrics of this worker, for another one. */
   readonly ownMetrics: (question: Extract<WorkerQuestion, { kind: 'metrics' }>) => Promise<string>;
-  /** The metrics for the listener that serves only them. */
+  /** The metrics, and the answer of `/readyz`, for the listener that serves only these (metrics-app.ts). */
   readonly metrics: Pick<Prometheus, 'text'>;
+  readonly readiness: (requestId: string) => BytesReply;
   /** Serves a request that another node forwarded to this one. */
   readonly serveForwarded: (
     request: IncomingMessage,
@@ -96,6 +99,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   let serveForwarded: AppListener | undefined;
   return {
     metrics,
+    readiness: (requestId) => readinessOf(services, requestId),
     authorizationServer,
     ownMetrics: ({ templates, tools }) =>
       own.text({

@@ -4,10 +4,9 @@ import type { RequestListener } from 'node:http';
 import Koa from 'koa';
 import { refuse } from './middleware/errors.ts';
 import { identify, requestIds } from './middleware/request-id.ts';
-import { json } from './replies/reply.ts';
 import { respond } from './replies/respond.ts';
 import type { RequestState } from './request.ts';
-import { startingReply } from './routes/readiness.ts';
+import { ALIVE, startingReply } from './routes/readiness.ts';
 
 /** Answers requests until the gateway is created: 503 with Retry-After, and `/livez` as usual. It writes no log lines. */
 export function createStartingApp(): RequestListener {
@@ -15,7 +14,7 @@ export function createStartingApp(): RequestListener {
   const newId = requestIds();
   app.use((context) => {
     identify(context, newId);
-    if (context.path === '/livez') respond(context, json(200, { status: 'alive' }));
+    if (context.path === '/livez') respond(context, ALIVE);
     else refuse(context, startingReply(context.state.requestId));
   });
   return app.callback();

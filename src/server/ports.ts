@@ -1,4 +1,4 @@
-// The ports of a server: their TLS, their opening, the application that they serve, and the port for Prometheus.
+// The ports of a server: their TLS, their opening, the application that they serve, and the port for Prometheus and probes.
 // listeners.ts has the sockets.
 
 import type { RequestListener } from 'node:http';
@@ -16,7 +16,7 @@ import type { PublicTls } from './public-tls.ts';
 
 export interface OpenPorts {
   readonly listeners: Listeners;
-  /** The port for Prometheus, if one is configured. */
+  /** The port for Prometheus and probes, if one is configured. */
   readonly scrapes: Listeners | undefined;
 }
 
@@ -34,7 +34,7 @@ export class Ports {
   /** Serves every request. While the gateway starts: 503. */
   serve: RequestListener = createStartingApp();
   /** Undefined until the gateway exists. */
-  metrics: HttpApp['metrics'] | undefined;
+  app: Pick<HttpApp, 'metrics' | 'readiness'> | undefined;
   readonly connections: OpenConnections;
   /** The address at which clients reach the gateway. */
   readonly address: GatewayAddress;
@@ -81,7 +81,7 @@ export class Ports {
     const { host, port } = metrics;
     if (port === undefined) return undefined;
     const address = { listeners: [{ host, port, label: 'metrics' as const }], portsDefaulted: false };
-    const app = createMetricsApp({ host, allowedHosts }, () => this.metrics, this.#log);
+    const app = createMetricsApp({ host, allowedHosts }, () => this.app, this.#log);
     const options = { connections: this.connections, kept: this.#kept };
     const scrapes = await openListeners(address, { serve: app }, options);
     this.#log.info(`metrics are served at ${scrapes.urls[0]}/metrics`);

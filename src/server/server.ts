@@ -347,7 +347,7 @@ function makeApp(
     closeLater,
   });
   others.serveForwarded = app.serveForwarded;
-  ports.metrics = app.metrics;
+  ports.app = app;
   auth.watchSessions(() => new Set([...gateway.openCallers(), ...app.openCallers()]));
   return app;
 }

@@ -19,6 +19,9 @@ const WithWarnings = {
   partial: MissingNodes,
 };
 
+/** The answer of `/livez`, also before there are routes. */
+export const ALIVE: BytesReply = json(200, { status: 'alive' });
+
 // These routes need no credentials, and do not depend on the database: a restart would not repair its failure.
 export const livenessRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/livez', {
@@ -27,7 +30,7 @@ export const livenessRoutes: readonly HttpRoute[] = [
     answers: {
       200: { description: 'The process is alive', body: Type.Object({ status: Type.Literal('alive') }) },
     },
-    handler: () => json(200, { status: 'alive' }),
+    handler: () => ALIVE,
   }),
   defineRoute('GET', '/readyz', {
     summary: 'Whether requests may be sent here',
@@ -57,7 +60,8 @@ export const livenessRoutes: readonly HttpRoute[] = [
   }),
 ];
 
-function readinessOf(
+/** The answer of `/readyz`. `more`: further fields. */
+export function readinessOf(
   { gateway, readiness }: Pick<Services, 'gateway' | 'readiness'>,
   requestId: string,
   more: object = {},
