@@ -37,7 +37,7 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
   ],
   'a library stays in its room': [['src/http/a.ts', `import { setup } from 'xstate';`]],
   'a table lists every variant of its folder': [
-    ['src/discovery/index.ts', `import { a } from './listed.ts';`],
+    ['src/gateway/sync.ts', `import { a } from '../discovery/listed.ts';`],
     ['src/discovery/newest.ts', 'export const newest: Provider = provider;'],
   ],
   'a bound of LIMITS is used by two rooms': [

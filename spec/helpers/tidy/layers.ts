@@ -56,13 +56,21 @@ const pureRooms: Readonly<Record<string, readonly string[]>> = {
   'cluster/rules': [],
 };
 
-/** Folders whose index.ts is a table. A sibling is a variant when its code matches, or when it is not a helper. */
-const tables: readonly { folder: string; isVariant: (source: Source) => boolean }[] = [
-  { folder: 'src/http/routes', isVariant: () => true },
-  { folder: 'src/cli/commands', isVariant: () => true },
-  { folder: 'src/connect', isVariant: (source) => exportsA('(?:readonly )?ConnectKind', source) },
-  { folder: 'src/persistence/databases', isVariant: () => true },
-  { folder: 'src/discovery', isVariant: (source) => exportsA('Provider', source) },
+/** Folders of variants, and the file that lists them. `isVariant`: tells a variant from its helpers. */
+const tables: readonly { folder: string; table: string; isVariant: (source: Source) => boolean }[] = [
+  { folder: 'src/http/routes', table: 'src/http/routes/index.ts', isVariant: () => true },
+  { folder: 'src/cli/commands', table: 'src/cli/commands/index.ts', isVariant: () => true },
+  {
+    folder: 'src/connect',
+    table: 'src/connect/index.ts',
+    isVariant: (source) => exportsA('(?:readonly )?ConnectKind', source),
+  },
+  { folder: 'src/persistence/databases', table: 'src/persistence/database-url.ts', isVariant: () => true },
+  {
+    folder: 'src/discovery',
+    table: 'src/gateway/sync.ts',
+    isVariant: (source) => exportsA('Provider', source),
+  },
 ];
 
 /** Entry points, which no file imports by its name. */
@@ -126,11 +134,11 @@ export const layerRules: readonly Rule[] = [
     name: 'a table lists every variant of its folder',
     check: (source, repository) => {
       const folder = posix.dirname(source.path);
-      const table = tables.find((candidate) => candidate.folder === folder);
-      const index = repository.get(`${folder}/index.ts`);
-      if (!table || !index || index === source) return [];
-      if (!table.isVariant(source) || index.imports.includes(`./${posix.basename(source.path)}`)) return [];
-      return [`is missing from ${folder}/index.ts`];
+      const row = tables.find((candidate) => candidate.folder === folder);
+      if (!row || row.table === source.path || !row.isVariant(source)) return [];
+      const specifier = posix.relative(posix.dirname(row.table), source.path);
+      const wanted = specifier.startsWith('.') ? specifier : `./${specifier}`;
+      return repository.get(row.table)?.imports.includes(wanted) ? [] : [`is missing from ${row.table}`];
     },
   },
   {
