@@ -8,7 +8,7 @@ import {
   clientSessionMachine,
 } from '../../src/actors/sessions/client-session.machine.ts';
 import type { ClientSession } from '../../src/actors/sessions/client-session.ts';
-import { newSession } from '../../src/actors/sessions/session-state.ts';
+import { newSession } from '../../src/actors/sessions/session-transitions.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { type Clock, machineClock } from '../../src/domain/time/clock.ts';
 import { ask, codeOf, Harness, listenTo, silent } from '../helpers/backends/harness.ts';

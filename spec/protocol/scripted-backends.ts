@@ -2,7 +2,7 @@
 // honour the contracts of protocol/endpoint-backends.ts.
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
-import { newSession } from '../../src/actors/sessions/session-state.ts';
+import { newSession } from '../../src/actors/sessions/session-transitions.ts';
 import type { ExchangeRequest, SourcedEvent } from '../../src/domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../src/domain/calls/exchange-event.ts';
 import type { GatewayError } from '../../src/domain/errors/errors.ts';

@@ -4,7 +4,7 @@
 import { mock } from 'node:test';
 import { firstValueFrom, NEVER, type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { newSession } from '../../src/actors/sessions/session-state.ts';
+import { newSession } from '../../src/actors/sessions/session-transitions.ts';
 import type { ExchangeRequest, SourcedEvent } from '../../src/domain/calls/exchange.ts';
 import { noHealthyInstance } from '../../src/domain/errors/backend-errors.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';

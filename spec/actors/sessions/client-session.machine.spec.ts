@@ -5,7 +5,11 @@ import * as assert from 'uvu/assert';
 import { createActor, SimulatedClock } from 'xstate';
 import { Binding } from '../../../src/actors/sessions/binding.ts';
 import { clientSessionMachine } from '../../../src/actors/sessions/client-session.machine.ts';
-import { boundTo, type ClientSessionEvent, newSession } from '../../../src/actors/sessions/session-state.ts';
+import {
+  boundTo,
+  type ClientSessionEvent,
+  newSession,
+} from '../../../src/actors/sessions/session-transitions.ts';
 import { DEFAULT_POLICY, type TemplatePolicy } from '../../../src/balancing/policy.ts';
 import type { SessionValue } from '../../../src/domain/sessions/session-value.ts';
 import { Harness } from '../../helpers/backends/harness.ts';

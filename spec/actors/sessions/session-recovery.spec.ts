@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
 import { SessionRecovery } from '../../../src/actors/sessions/session-recovery.ts';
-import { newSession } from '../../../src/actors/sessions/session-state.ts';
+import { newSession } from '../../../src/actors/sessions/session-transitions.ts';
 import { rowKeyOf } from '../../../src/actors/sessions/stored-row.ts';
 import { hasCode } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';

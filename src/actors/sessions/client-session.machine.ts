@@ -36,7 +36,13 @@ import type { SessionValue, StoredBinding } from '../../domain/sessions/session-
 import { noHealthyError } from '../no-instance.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-core.ts';
-import { boundTo, type ClientSessionEvent, endedBy, hasOtherCandidates, mayMove } from './session-state.ts';
+import {
+  boundTo,
+  type ClientSessionEvent,
+  endedBy,
+  hasOtherCandidates,
+  mayMove,
+} from './session-transitions.ts';
 
 /**
  * The state of a session that has an actor, besides the name of that state. One without an actor keeps only the value and

@@ -42,7 +42,13 @@ import type { SessionCore } from './session-core.ts';
 import type { SessionDeps, SessionOptions } from './session-deps.ts';
 import { sessionMoved } from './session-events.ts';
 import { SessionMessages } from './session-messages.ts';
-import { boundTo, type ClientSessionEvent, endedBy, isRecoverable, leftBinding } from './session-state.ts';
+import {
+  boundTo,
+  type ClientSessionEvent,
+  endedBy,
+  isRecoverable,
+  leftBinding,
+} from './session-transitions.ts';
 import { WaitingRequests } from './waiting-requests.ts';
 
 /** A session of a legacy client. Its members are described in mcp-session.ts and session-core.ts. */

@@ -34,7 +34,7 @@ import { sessionEventOf } from './session-events.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { longestAway, SessionPlaces } from './session-places.ts';
 import { SessionRecovery } from './session-recovery.ts';
-import { isRecoverable, newSession } from './session-state.ts';
+import { isRecoverable, newSession } from './session-transitions.ts';
 import { StoredRow } from './stored-row.ts';
 
 interface ClientSessionsOptions extends SessionDeps {

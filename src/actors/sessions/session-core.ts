@@ -10,7 +10,7 @@ import type { AttemptPlan, ExcludedIds, LocalAnswer } from '../calls/call-route.
 import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
 import type { SessionDeps } from './session-deps.ts';
-import type { ClientSessionEvent } from './session-state.ts';
+import type { ClientSessionEvent } from './session-transitions.ts';
 
 /** A session with one template, as its components see it. */
 export interface SessionCore {
