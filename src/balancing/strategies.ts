@@ -75,6 +75,7 @@ export const STRATEGIES = table({
     },
   },
 
+  /** Bounded loads: see consistent-hash.ts. Without a hash (an anonymous caller, no such argument) as `round_robin`. */
   consistent_hash: {
     meaning:
       'the same one for the same caller or argument, while that is not busier than 1.25 times the mean',

@@ -77,7 +77,7 @@ export class OrmOperations {
    * a query does not prove that changes succeed again.
    */
   #refusesChanges = false;
-  /** The time of the end of the last operation that succeeded, by `performance.now()`, in ms. */
+  /** The time of the end of the last operation that succeeded, by the monotonic clock, in ms. */
   #succeededAt = 0;
   #isClosed = false;
   /** Gives up the connection that is being opened. */
