@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import {
   type CallFailure,
   type CallHistory,
+  isRepeatable,
   mayAbandon,
   mayAwaitLink,
   mayHedge,
@@ -12,9 +13,12 @@ import {
 } from '../../../src/domain/calls/retry-rules.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { Delivered } from '../../../src/domain/errors/errors.ts';
+import { toolCall } from '../../helpers/backends/profiles.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('retry rules');
+
+const KNOWS_READ = { tools: { isRepeatable: (tool: string) => tool === 'read' } };
 
 /** A call that has not failed before, and that several instances may answer. */
 const FIRST: CallHistory = {
@@ -120,6 +124,11 @@ test('one more begins beside what is silent if it does no harm, a try is left, a
     [never, [true, false]],
     [never, never],
   ]);
+});
+
+test('a call of an unknown tool, or without a tool name, is not repeatable', () => {
+  assert.is(isRepeatable(toolCall('read'), { tools: undefined }), false);
+  assert.is(isRepeatable({ method: 'tools/call', params: { name: ['read'] } }, KNOWS_READ), false);
 });
 
 test.run();
