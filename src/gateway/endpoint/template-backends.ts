@@ -14,11 +14,11 @@ import {
   tap,
 } from 'rxjs';
 import type { StatelessCalls } from '../../actors/calls/stateless/stateless-calls.ts';
+import type { ChangeFeed } from '../../actors/change-feed.ts';
 import type { Fleet } from '../../actors/fleet.ts';
 import { InstanceRef } from '../../actors/instances/instance-ref.ts';
 import { noHealthyError } from '../../actors/no-instance.ts';
 import type { ClientSessions } from '../../actors/sessions/client-sessions.ts';
-import type { ChangeFeed } from '../../actors/subscriptions/change-feed.ts';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { userIdIn } from '../../domain/accounts/account.ts';
 import { mayCall } from '../../domain/accounts/rights.ts';
