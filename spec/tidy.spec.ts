@@ -32,8 +32,8 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
   'imports go downward through the layers only': [
     ['src/domain/a.ts', `import { b } from '../balancing/b.ts';`],
   ],
-  'a folder of the domain imports those below it only': [
-    ['src/domain/json/a.ts', `import { b } from '../calls/b.ts';`],
+  'a folder of the domain or of the actors imports those below it only': [
+    ['src/actors/instances/a.ts', `import { b } from '../calls/b.ts';`],
   ],
   'a library stays in its room': [['src/http/a.ts', `import { setup } from 'xstate';`]],
   'a table lists every variant of its folder': [

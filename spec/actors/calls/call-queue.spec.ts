@@ -4,7 +4,7 @@
 import { mock } from 'node:test';
 import { from } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { MAX_QUEUED_PER_INSTANCE } from '../../../src/actors/calls/wait-queue.ts';
+import { MAX_QUEUED_PER_INSTANCE } from '../../../src/actors/instances/call-counter.ts';
 import { TrafficCounts } from '../../../src/counts/traffic-counts.ts';
 import { toolOf } from '../../../src/domain/calls/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';

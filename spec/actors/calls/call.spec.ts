@@ -5,7 +5,7 @@ import { mock } from 'node:test';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { CallEvents } from '../../../src/actors/calls/call-events.ts';
-import { MAX_QUEUED_PER_INSTANCE } from '../../../src/actors/calls/wait-queue.ts';
+import { MAX_QUEUED_PER_INSTANCE } from '../../../src/actors/instances/call-counter.ts';
 import { toolOf } from '../../../src/domain/calls/exchange.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';

@@ -4,13 +4,12 @@ import { mock } from 'node:test';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import {
-  MAX_QUEUED_PER_INSTANCE,
   QUEUE_WAIT_MS,
   type QueueEntry,
   type QueueTarget,
   WaitQueue,
 } from '../../../src/actors/calls/wait-queue.ts';
-import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
+import { CallCounter, MAX_QUEUED_PER_INSTANCE } from '../../../src/actors/instances/call-counter.ts';
 import { grantPrincipalId } from '../../../src/domain/accounts/account.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { spreadClock, systemClock } from '../../../src/domain/time/clock.ts';

@@ -1,7 +1,7 @@
 // The tools of one instance: listed once, again after a change, and on demand.
 
 import * as assert from 'uvu/assert';
-import { MAX_QUEUED_PER_INSTANCE } from '../../../src/actors/calls/wait-queue.ts';
+import { MAX_QUEUED_PER_INSTANCE } from '../../../src/actors/instances/call-counter.ts';
 import { ToolCache, type ToolRules } from '../../../src/actors/instances/tool-cache.ts';
 import type { ToolTrust } from '../../../src/actors/instances/tool-trust.ts';
 import type { Tool } from '../../../src/domain/mcp/mcp.ts';

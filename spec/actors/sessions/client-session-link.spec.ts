@@ -1,7 +1,7 @@
 // What becomes of a session whose instance is on another node while the link there is lost.
 
 import * as assert from 'uvu/assert';
-import { MAX_QUEUED_PER_INSTANCE } from '../../../src/actors/calls/wait-queue.ts';
+import { MAX_QUEUED_PER_INSTANCE } from '../../../src/actors/instances/call-counter.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
 import { ask, codeOf, Harness, listenTo, resultOf } from '../../helpers/backends/harness.ts';

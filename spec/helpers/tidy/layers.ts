@@ -20,11 +20,14 @@ const layers: readonly (readonly string[])[] = [
   ['domain'],
 ];
 
-/** The folders of the domain, from top to bottom; each may import those below it. Its files without a folder are below all. */
-const domainFolders: readonly string[] = [
-  ...['events', 'sessions', 'lists', 'calls', 'registration', 'views', 'nodes', 'errors', 'instances', 'mcp'],
-  ...['time', 'memory', 'accounts', 'json'],
-];
+/** Rooms whose folders are layers, from top to bottom; each may import those below it. */
+const folderLayers: Readonly<Record<string, readonly string[]>> = {
+  actors: ['sessions', 'calls', 'instances', 'subscriptions'],
+  domain: [
+    ...['events', 'sessions', 'lists', 'calls', 'registration', 'views', 'nodes', 'errors', 'instances'],
+    ...['mcp', 'time', 'memory', 'accounts', 'json'],
+  ],
+};
 
 /** The rooms that may import each library. A library that is missing here may not be imported. */
 const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] | 'everywhere'])[] = [
@@ -94,12 +97,13 @@ export const layerRules: readonly Rule[] = [
     },
   },
   {
-    name: 'a folder of the domain imports those below it only',
+    name: 'a folder of the domain or of the actors imports those below it only',
     check: ({ path, imports }) => {
-      const from = domainLevel(path);
+      const from = folderLevel(path);
       if (from === -1) return ['its folder is not in the list of layers.ts'];
       return imports.filter(isRelative).flatMap((specifier) => {
-        const to = domainLevel(posix.join(posix.dirname(path), specifier));
+        const target = posix.join(posix.dirname(path), specifier);
+        const to = roomOf(target) === roomOf(path) ? folderLevel(target) : undefined;
         return from === undefined || to === undefined || to >= from ? [] : [`may not import ${specifier}`];
       });
     },
@@ -184,11 +188,15 @@ function levelOf(room: string): number {
   return layers.findIndex((rooms) => rooms.includes(room));
 }
 
-/** Undefined outside of the domain; -1 for a folder that is not in the list. */
-function domainLevel(path: string): number | undefined {
-  const [, folder] = /^src\/domain\/(?:([^/]+)\/)?/.exec(path) ?? [''];
-  if (!path.startsWith('src/domain/')) return undefined;
-  return folder === undefined ? domainFolders.length : domainFolders.indexOf(folder);
+/**
+ * Undefined in other rooms, and for the files of the actors without a folder; those of the domain are below its folders. -1 for a
+ * folder that is not in the list.
+ */
+function folderLevel(path: string): number | undefined {
+  const [, room = '', folder] = /^src\/([^/]+)\/(?:([^/]+)\/)?/.exec(path) ?? [];
+  const folders = folderLayers[room];
+  if (folder === undefined) return room === 'domain' ? folders?.length : undefined;
+  return folders?.indexOf(folder);
 }
 
 function isRelative(specifier: string): boolean {

@@ -8,8 +8,6 @@ import { countedIdOf } from '../../domain/accounts/account.ts';
 import { isWithinEqualPart } from '../../domain/memory/user-shares.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 
-/** Exchanges that wait per instance when all are full. Over it: 429 QUEUE_FULL. */
-export const MAX_QUEUED_PER_INSTANCE = 256;
 /** Longest wait in that queue. After it: 429 QUEUE_FULL. */
 export const QUEUE_WAIT_MS = 5_000;
 

@@ -10,6 +10,9 @@ import { tooManyAwaitingClient } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isWithinEqualPart, UserShares } from '../../domain/memory/user-shares.ts';
 
+/** Calls that wait per instance when all are full. Over it: 429 QUEUE_FULL. */
+export const MAX_QUEUED_PER_INSTANCE = 256;
+
 /** The calls of one instance: their number, in total and by owner, and how they end. */
 export class CallCounter {
   /** The exponentially weighted share of calls and probes that were answered, 0 to 1. */

@@ -9,7 +9,7 @@ import { keptBytes } from '../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { ToolHints } from '../../domain/views/view.ts';
-import { MAX_QUEUED_PER_INSTANCE } from '../calls/wait-queue.ts';
+import { MAX_QUEUED_PER_INSTANCE } from './call-counter.ts';
 import type { ListedDigests, ToolDigests, ToolTrust } from './tool-trust.ts';
 
 /**
