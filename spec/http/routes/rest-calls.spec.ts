@@ -295,8 +295,6 @@ test('parse a list of a large tool once while it is in use, and write its answer
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`);
   });
-  await app.gateway.register('large', { id: 'large-1', endpoint: server.url }, { waitMs: 5_000 });
-  await call('large', { name: 'large' }); // after the gateway has read the tools for itself
   const { parse, stringify } = JSON;
   const isAnswer = (text: string) => text.endsWith('"count":1}');
   let [parsed, longest] = [0, 0];
@@ -310,6 +308,10 @@ test('parse a list of a large tool once while it is in use, and write its answer
     return text;
   };
   try {
+    await app.gateway.register('large', { id: 'large-1', endpoint: server.url }, { waitMs: 5_000 });
+    await call('large', { name: 'large' });
+    await until(() => parsed === 1); // the gateway reads the tools for itself
+    parsed = 0;
     isHolding = true;
     const inUse = app.gateway.list('large', 'tools');
     await until(() => waiting.length === 1);
