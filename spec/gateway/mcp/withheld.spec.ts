@@ -4,10 +4,11 @@
 import * as assert from 'uvu/assert';
 import type { Principal } from '../../../src/domain/accounts/account.ts';
 import type { GatewayEvents } from '../../../src/domain/events/events.ts';
+import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
-import { answerIn, modernRequest, send } from './post.ts';
+import { answerIn, modernRequest, openSession, postTo, send } from './post.ts';
 
 const test = suite('withheld items of a gateway');
 
@@ -86,6 +87,16 @@ test('an odd item hides no others at the paths of its template', async () => {
     [7, 'x', undefined],
   );
   assert.is((await listedAt('odd')).length, 5, 'passed on as it is');
+});
+
+test('a session that calls a tool without approval is answered, and others are served meanwhile', async () => {
+  await gateway.changeTemplate('good', { approve: 'pinned' });
+  const headers = await openSession(gateway, 'good');
+  for (const name of ['unknown', 'unknown', 'x']) {
+    const message = { method: 'tools/call', params: { name } };
+    const { answer } = await postTo(gateway, { template: 'good', message, headers });
+    assert.equal([name, Object(answer.error).code], [name, name === 'x' ? undefined : RPC.invalidParams]);
+  }
 });
 
 test.run();

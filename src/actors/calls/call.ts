@@ -20,14 +20,15 @@ import { noInstanceError } from '../no-instance.ts';
 import { Attempt, type AttemptedCall } from './attempt.ts';
 import { Attempts } from './attempts.ts';
 import type { AttemptEnding, CallEvents, NumberedAttempt, StartedCall } from './call-events.ts';
-import type {
-  AttemptPlan,
-  CallDeps,
-  CallOptions,
-  RunningCall,
-  SendStep,
-  Step,
-  StepReason,
+import {
+  type AttemptPlan,
+  type CallDeps,
+  type CallOptions,
+  NO_STEP,
+  type RunningCall,
+  type SendStep,
+  type Step,
+  type StepReason,
 } from './call-route.ts';
 import { Deadline, type TimedCall } from './deadline.ts';
 import { Retries } from './retries.ts';
@@ -197,12 +198,16 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
 
   // --- the steps of a call ---------------------------------------------------------------------------------
 
-  /** Asks the route for a step to an instance that may have the tool. It must be sent in the same turn: see Pool.pick. */
+  /**
+   * Asks the route for a step to an instance that may have the tool. It must be sent in the same turn: see Pool.pick. A session
+   * offers the instance to which it is bound again and again.
+   */
   #step(reason?: StepReason, failed?: AttemptPlan): Step {
     let step = this.#input.route.step(this, reason, failed);
     while (step.kind === 'send' && this.#tool.isAbsent(step.ref)) {
+      const isOfferedAgain = this.excluded?.has(step.ref.id) === true;
       this.#skip(step.ref);
-      step = this.#input.route.step(this, reason, failed);
+      step = isOfferedAgain ? NO_STEP : this.#input.route.step(this, reason, failed);
     }
     if (reason === 'move' && step.kind === 'wait') this.retries.hasMoved = true;
     return step;
