@@ -95,6 +95,7 @@ export { type Cipher, createCipher } from './persistence/cipher.ts';
 export { type OpenStoreOptions, openStore, StoreOpenError } from './persistence/open-store.ts';
 export { type RevisionChange, watchRevision } from './persistence/revision-watch.ts';
 export type { Store } from './persistence/store.ts';
+export type { ReaperPipeOptions } from './programs/reaper-pipe.ts';
 export type { McpEndpoint, McpRequest, ReplyWriter } from './protocol/endpoint-types.ts';
 export type { DatabaseState } from './registry/database-status.ts';
 export type { ViewCondition } from './registry/kinds/view-registry.ts';
@@ -106,4 +107,3 @@ export type {
 export type { ProtectedPath } from './templates/command-exposure.ts';
 export type { TemplateRules } from './templates/definition.ts';
 export type { InProcessHandler } from './transports/open-options.ts';
-export type { ReaperPipeOptions } from './transports/stdio/reaper-pipe.ts';

@@ -9,8 +9,8 @@ import { type JsonObject, JsonText, type JsonValue } from '../../src/domain/json
 import type { BackendMessage } from '../../src/domain/mcp/jsonrpc.ts';
 import { META } from '../../src/domain/mcp/mcp.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
+import { EDGE_BYTES } from '../../src/programs/line-decoder.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../../src/transports/channel.ts';
-import { EDGE_BYTES } from '../../src/transports/stdio/line-decoder.ts';
 import { idsAtEdges } from '../../src/transports/stdio/message-edges.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -27,11 +27,11 @@ import type {
 } from '../domain/views/view.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
+import type { ReaperPipeOptions } from '../programs/reaper-pipe.ts';
 import type { ViewCondition } from '../registry/kinds/view-registry.ts';
 import type { ProtectedPath } from '../templates/command-exposure.ts';
 import type { TemplateRules } from '../templates/definition.ts';
 import type { InProcessHandler, Open } from '../transports/open-options.ts';
-import type { ReaperPipeOptions } from '../transports/stdio/reaper-pipe.ts';
 import type { VaultOptions } from '../vault/vault.ts';
 
 export type { InstanceChange } from '../domain/instances/instance.ts';

@@ -11,6 +11,7 @@ import type { GatewayError } from '../domain/errors/errors.ts';
 import { serverNotFound } from '../domain/errors/registry-errors.ts';
 import type { EventName, GatewayEvent } from '../domain/events/events.ts';
 import type { ImportReport, SyncOptions, SyncOutcome } from '../domain/instances/found-instances.ts';
+import { shortSecrets } from '../domain/instances/hidden-secrets.ts';
 import { countHealth, type InstanceDefinition, type InstanceInput } from '../domain/instances/instance.ts';
 import { runsProgram } from '../domain/instances/transport-kinds.ts';
 import type { JsonObject } from '../domain/json/json.ts';
@@ -24,7 +25,6 @@ import type { DatabaseState } from '../registry/database-status.ts';
 import { importContents } from '../registry/registry-sync.ts';
 import type { FileContents, RegisterOptions, Registration } from '../registry/registry-types.ts';
 import { uncheckedRequirements } from '../templates/requirements.ts';
-import { shortSecrets } from '../transports/hidden-secrets.ts';
 import {
   checkEventName,
   checkedOptions,

@@ -12,7 +12,7 @@ import {
   type ProgramListener,
   runsAnywhere,
 } from '../domain/nodes/nodes.ts';
-import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
+import type { LeaseReaper } from '../programs/lease-reaper.ts';
 
 interface LeasedProgramsDeps {
   readonly fleet: Fleet;

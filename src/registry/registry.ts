@@ -7,7 +7,7 @@ import type { GatewayEvent } from '../domain/events/events.ts';
 import { nodeOf } from '../domain/nodes/nodes.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
-import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
+import type { LeaseReaper } from '../programs/lease-reaper.ts';
 import { ActiveRegistry } from './active-registry.ts';
 import { ChangeQueue, type RegistrySteps } from './change-queue.ts';
 import { Follower } from './follower.ts';

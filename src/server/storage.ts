@@ -17,8 +17,8 @@ import { createCipher } from '../persistence/cipher.ts';
 import { type DatabaseDescription, describeDatabase } from '../persistence/database-url.ts';
 import { type OpenStoreOptions, openStore } from '../persistence/open-store.ts';
 import type { Store } from '../persistence/store.ts';
+import { ownsGroup } from '../programs/process-group.ts';
 import { credentialsPath, homeFolder, type ProtectedPath } from '../templates/command-exposure.ts';
-import { ownsGroup } from '../transports/stdio/process-group.ts';
 import { fileOfNode } from './node-lock.ts';
 
 export interface Storage {

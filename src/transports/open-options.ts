@@ -3,8 +3,6 @@
 
 import type { LookupFunction } from 'node:net';
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
-import type { ProgramUser } from '../domain/instances/command.ts';
-import type { RunInContainer } from '../domain/instances/found-instances.ts';
 import type { HostDuty, InstanceDefinition } from '../domain/instances/instance.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import type { Handshake, PinnedEra } from '../domain/mcp/mcp.ts';
@@ -12,8 +10,8 @@ import type { ByteBudget, InstanceHeldBytes } from '../domain/memory/held-bytes.
 import type { Timing } from '../domain/time/task-scheduler.ts';
 import type { AddressCheck } from '../net/network-guard.ts';
 import type { BackendHandshakes } from '../net/tls/backend-handshakes.ts';
+import type { ProgramOptions } from '../programs/child-process.ts';
 import type { BackendAccount, BearerTokens } from './backend-account.ts';
-import type { GroupWatch } from './stdio/reaper.ts';
 import type { Transport, TransportDiagnostics } from './transport.ts';
 
 /** The options of an opening, besides the definition of the instance: what all kinds use, and a group for each sort of backend. */
@@ -49,18 +47,6 @@ export interface NetworkOptions {
   readonly account?: BackendAccount | undefined;
   /** The tokens for requests. Default: none is sent. */
   readonly tokens?: BearerTokens | undefined;
-}
-
-/** The options of kinds that run programs. */
-export interface ProgramOptions {
-  /** Stops the programs if the gateway dies. Default: they are not stopped then. */
-  readonly reaper?: GroupWatch | undefined;
-  /** The names of variables of the gateway that programs get. Default: PASS_ENV. */
-  readonly passEnv?: readonly string[] | undefined;
-  /** The user that runs programs outside of containers. Default: that of the gateway. */
-  readonly user?: ProgramUser | undefined;
-  /** Starts programs in containers. Default: no program can run in a container. */
-  readonly runInContainer?: RunInContainer | undefined;
 }
 
 /** The functions that the owner of a transport provides to it. */

@@ -35,6 +35,8 @@ import { PROGRAM_STARTS } from '../../src/gateway/instances/open-transport.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
 import { MAX_CHECK_MS } from '../../src/http/records/server-input.ts';
 import { EXAMINATIONS } from '../../src/http/routes/server-doctor.ts';
+import { STDERR_LINE_CHARACTERS, STDERR_LINES } from '../../src/programs/line-tail.ts';
+import { STDIN_END_MS, TERMINATE_MS } from '../../src/programs/process-group.ts';
 import { COMPILED_BYTES } from '../../src/protocol/aggregate/views/view-directory.ts';
 import { MAX_PROFILE_UNITS, MAX_PROFILE_VALUES } from '../../src/protocol/client-bounds.ts';
 import { MAX_OWN_TASKS, MAX_OWNERS } from '../../src/protocol/known-tasks.ts';
@@ -55,8 +57,6 @@ import { COOKIES } from '../../src/transports/http/cookie-jar.ts';
 import { MAX_OPENINGS_PER_INSTANCE } from '../../src/transports/http/http-endpoint.ts';
 import { MAX_HEADER_BYTES } from '../../src/transports/http/tool-headers.ts';
 import { STARTS_AT_ONCE, STARTS_PER_OWNER } from '../../src/transports/stdio/dedicated-programs.ts';
-import { STDERR_LINE_CHARACTERS, STDERR_LINES } from '../../src/transports/stdio/line-tail.ts';
-import { STDIN_END_MS, TERMINATE_MS } from '../../src/transports/stdio/process-group.ts';
 import { table } from './markdown.ts';
 
 const share = `${LIMITS.ownerShare * 100} %`;

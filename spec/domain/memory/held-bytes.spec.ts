@@ -15,7 +15,7 @@ import {
   TLS_CONNECTION_BYTES,
 } from '../../../src/domain/memory/held-bytes.ts';
 import { UserAmounts } from '../../../src/domain/memory/user-shares.ts';
-import { STDIN_END_MS, TERMINATE_MS } from '../../../src/transports/stdio/process-group.ts';
+import { STDIN_END_MS, TERMINATE_MS } from '../../../src/programs/process-group.ts';
 import { seeded } from '../../balancing/candidates.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -16,7 +16,7 @@ const layers: readonly (readonly string[])[] = [
   ['registry', 'cluster', 'vault'],
   ['actors', 'protocol', 'auth'],
   ['transports', 'persistence', 'templates', 'discovery', 'config', 'connect', 'tracing'],
-  ['balancing', 'counts', 'net'],
+  ['balancing', 'counts', 'net', 'programs'],
   ['domain'],
 ];
 

@@ -8,7 +8,7 @@ const longestFileLines = 450;
 /** Code wraps at 110, a comment may be a little longer. Diagrams and examples, which have two spaces in a row, are free. */
 const longestComment = 130;
 /** Specs of real processes and sockets, which may wait for real time. */
-const mayWait = /^spec\/(?:gateway|helpers|net|runner|transports|fixtures|system)/;
+const mayWait = /^spec\/(?:gateway|helpers|net|programs|runner|transports|fixtures|system)/;
 
 /** The files that show or store times, or compare them with shown or stored ones. Waits and ages use a monotonic clock (ADR 95). */
 const readsWallClock: ReadonlySet<string> = new Set([
@@ -107,7 +107,7 @@ const usesSystemClock: readonly (readonly [path: string, reason: string])[] = [
   ['src/http/replies/unread-answers.ts', 'the timeouts of sockets'],
   ['src/persistence/', 'databases'],
   ['src/discovery/', 'engines, clusters, and programs that log in'],
-  ['src/transports/stdio/', 'programs and their groups'],
+  ['src/programs/', 'processes and their groups'],
   ['src/gateway/doctor/program-probe.ts', 'programs'],
   ['src/templates/command-exposure.ts', 'file systems that do not answer'],
   ['src/config/read-file.ts', 'pipes that other programs write'],

@@ -4,7 +4,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Program } from '../../../src/transports/stdio/child-process.ts';
+import type { Program } from '../../../src/programs/child-process.ts';
 import { open, type StdioOptions } from '../../../src/transports/stdio/stdio.ts';
 import type { Conversation, Transport } from '../../../src/transports/transport.ts';
 import { instanceDefinition, openOptions } from '../../conformance/transport.ts';

@@ -53,7 +53,7 @@ async function runBridge(
   terminal: KeyHolder & Pick<Terminal, 'complain'>,
 ): Promise<number> {
   const [{ LineDecoder }, { Bridge }, { GatewayLink }] = await Promise.all([
-    import('../../transports/stdio/line-decoder.ts'),
+    import('../../programs/line-decoder.ts'),
     import('../bridge/bridge.ts'),
     import('../bridge/gateway-link.ts'),
   ]);

@@ -3,7 +3,7 @@
 // stop. Not on Windows. Source: ADR 174.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { WATCHING_SHELL } from '../../transports/stdio/process-group.ts';
+import { WATCHING_SHELL } from '../../programs/process-group.ts';
 
 /** The wait for a sign of a worker whose supervisor is gone, in ms. */
 const HUNG_MS = 10_000;

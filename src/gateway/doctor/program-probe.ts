@@ -5,8 +5,8 @@
 import type { JsonObject } from '../../domain/json/json.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
-import { type Program, type RunningProgram, startProcess } from '../../transports/stdio/child-process.ts';
-import { Reaper } from '../../transports/stdio/reaper.ts';
+import { type Program, type RunningProgram, startProcess } from '../../programs/child-process.ts';
+import { Reaper } from '../../programs/reaper.ts';
 import type { Finding } from './faults.ts';
 import {
   compareEras,

@@ -19,6 +19,9 @@ import { aborted } from '../../domain/time/clock.ts';
 import { FairSlots } from '../../domain/time/fair-slots.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { BackendHandshakes } from '../../net/tls/backend-handshakes.ts';
+import { type ProgramOptions, programEnvironment } from '../../programs/child-process.ts';
+import type { LeaseReaper } from '../../programs/lease-reaper.ts';
+import type { Reaper } from '../../programs/reaper.ts';
 import { exposureOf, type ProtectedPath } from '../../templates/command-exposure.ts';
 import type { TemplateRules } from '../../templates/definition.ts';
 import { launchOf, withTemplateEnvironment } from '../../templates/launch.ts';
@@ -31,11 +34,7 @@ import type {
   OpeningHistory,
   OpenOptions,
   OpenTransport,
-  ProgramOptions,
 } from '../../transports/open-options.ts';
-import { programEnvironment } from '../../transports/stdio/child-process.ts';
-import type { LeaseReaper } from '../../transports/stdio/lease-reaper.ts';
-import type { Reaper } from '../../transports/stdio/reaper.ts';
 import type { MemoryBudgets } from '../memory-budgets.ts';
 import type { AccountsAtBackends } from './accounts-at-backends.ts';
 

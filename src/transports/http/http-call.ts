@@ -9,6 +9,7 @@ import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import type { PostTrace } from '../../domain/calls/request-trace.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, stoodStill } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors/errors.ts';
+import { errorWithoutSecrets } from '../../domain/instances/hidden-secrets.ts';
 import type { JsonText, JsonValue } from '../../domain/json/json.ts';
 import { resultEvent } from '../../domain/lists/list-pages.ts';
 import {
@@ -22,7 +23,6 @@ import {
 import { CANCELLED, type Handshake, isCustomNotice, LISTEN, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import type { CallMap } from '../../domain/memory/call-map.ts';
 import { callerTokenOf, paramsForCaller, reportsProgress, textWithToken } from '../caller-messages.ts';
-import { errorWithoutSecrets } from '../hidden-secrets.ts';
 import type { OpenOptions } from '../open-options.ts';
 import type { Closed } from '../transport.ts';
 import type { AnswerEnding, RefusedEnding } from './answer-ending.ts';

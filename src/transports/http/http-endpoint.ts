@@ -1,6 +1,7 @@
 // The way to one HTTP backend: a bounded pool for requests, one connection for each stream that stays open, the endpoint, and the
 // headers of every request, none of which comes from a client. Session, calls and event stream decide which requests are sent.
 
+import { secretsOf } from '../../domain/instances/hidden-secrets.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { EVENT_STREAM_TYPE, MCP_ACCEPT } from '../../domain/mcp/media-types.ts';
@@ -11,7 +12,6 @@ import { type Connector, guardedConnector } from '../../net/http1/connector.ts';
 import { RequestWriter } from '../../net/http1/request-writer.ts';
 import { BackendHandshakes } from '../../net/tls/backend-handshakes.ts';
 import type { BearerTokens } from '../backend-account.ts';
-import { secretsOf } from '../hidden-secrets.ts';
 import type { NetworkOptions, OpenOptions } from '../open-options.ts';
 import type { CookieJar } from './cookie-jar.ts';
 import type { HttpAnswer, Sender, Sending } from './http-answer.ts';

@@ -8,10 +8,10 @@ import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sleep } from '../../domain/time/clock.ts';
+import type { Program } from '../../programs/child-process.ts';
+import { TERMINATE_MS } from '../../programs/process-group.ts';
+import { type KillLadder, ProgramRun } from '../../programs/program-run.ts';
 import type { OpenOptions, OpenTransport } from '../open-options.ts';
-import type { Program } from '../stdio/child-process.ts';
-import { TERMINATE_MS } from '../stdio/process-group.ts';
-import { type KillLadder, ProgramRun } from '../stdio/program-run.ts';
 import type { Closed, Transport } from '../transport.ts';
 import { mayBeStarting } from './failures.ts';
 

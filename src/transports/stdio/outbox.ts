@@ -3,7 +3,7 @@
 import { LIMITS } from '../../domain/limits.ts';
 import { type ByteBudget, UNCOUNTED_BYTES } from '../../domain/memory/held-bytes.ts';
 import { type Linked, LinkedSet } from '../../domain/memory/linked-set.ts';
-import type { ProgramRun } from './program-run.ts';
+import type { ProgramRun } from '../../programs/program-run.ts';
 
 /** A message on its way to the program. */
 export interface OutgoingLine extends Linked {

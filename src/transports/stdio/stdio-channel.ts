@@ -6,6 +6,7 @@ import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import { tooManyMessages } from '../../domain/errors/request-errors.ts';
 import { exitedWith } from '../../domain/instances/found-instances.ts';
+import { errorWithoutSecrets } from '../../domain/instances/hidden-secrets.ts';
 import type { OddOutput } from '../../domain/instances/instance.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { definedFields } from '../../domain/json/json.ts';
@@ -15,16 +16,20 @@ import { CANCELLED, INITIALIZED } from '../../domain/mcp/mcp.ts';
 import { BYTES_PER_PIECE, type InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
 import type { Linked } from '../../domain/memory/linked-set.ts';
 import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
+import type { Program } from '../../programs/child-process.ts';
+import {
+  EDGE_BYTES,
+  LineDecoder,
+  type LineListener,
+  type OversizeLine,
+} from '../../programs/line-decoder.ts';
+import { ProgramRun, type ProgramRunOptions } from '../../programs/program-run.ts';
 import { Channel, type ChannelOpening, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import type { HandshakeChannel } from '../handshake.ts';
-import { errorWithoutSecrets } from '../hidden-secrets.ts';
 import type { CommandHistory, OpenOptions } from '../open-options.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type TransportDiagnostics } from '../transport.ts';
-import type { Program } from './child-process.ts';
-import { EDGE_BYTES, LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
 import { idsAtEdges } from './message-edges.ts';
 import { Outbox, type OutgoingLine } from './outbox.ts';
-import { ProgramRun, type ProgramRunOptions } from './program-run.ts';
 
 interface ChannelOptions
   extends Pick<ProgramRunOptions, 'ladder' | 'reaper' | 'passEnv' | 'user' | 'scheduler' | 'runInContainer'>,

@@ -4,11 +4,11 @@
 
 import { backendUnavailable, openingCancelled } from '../../domain/errors/backend-errors.ts';
 import { runsProgram } from '../../domain/instances/transport-kinds.ts';
+import type { Program } from '../../programs/child-process.ts';
+import type { KillLadder } from '../../programs/program-run.ts';
 import { leavesEra, type OpenOptions, type OpenTransport } from '../open-options.ts';
 import type { ConversationOpening, Transport } from '../transport.ts';
-import type { Program } from './child-process.ts';
 import { DedicatedPrograms } from './dedicated-programs.ts';
-import type { KillLadder } from './program-run.ts';
 import { StdioChannel } from './stdio-channel.ts';
 import { openShared } from './stdio-handshake.ts';
 

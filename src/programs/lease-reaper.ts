@@ -4,7 +4,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { systemClock } from '../../domain/time/clock.ts';
+import { systemClock } from '../domain/time/clock.ts';
 import { killGroup, ownsGroup, WATCHING_SHELL } from './process-group.ts';
 import type { GatedProgram, GroupWatch, Reaper } from './reaper.ts';
 

@@ -2,12 +2,12 @@
 
 import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { HeldBytes } from '../../../src/domain/memory/held-bytes.ts';
-import { systemClock } from '../../../src/domain/time/clock.ts';
-import { EDGE_BYTES, LineDecoder, type OversizeLine } from '../../../src/transports/stdio/line-decoder.ts';
-import { becomes } from '../../helpers/eventually.ts';
-import { collectGarbage } from '../../helpers/garbage.ts';
-import { suite } from '../../helpers/suite.ts';
+import { HeldBytes } from '../../src/domain/memory/held-bytes.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
+import { EDGE_BYTES, LineDecoder, type OversizeLine } from '../../src/programs/line-decoder.ts';
+import { becomes } from '../helpers/eventually.ts';
+import { collectGarbage } from '../helpers/garbage.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('line decoder');
 

@@ -4,24 +4,24 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import * as assert from 'uvu/assert';
-import { LeaseReaper } from '../../../src/transports/stdio/lease-reaper.ts';
-import { Reaper } from '../../../src/transports/stdio/reaper.ts';
-import { becomes } from '../../helpers/eventually.ts';
+import { LeaseReaper } from '../../src/programs/lease-reaper.ts';
+import { Reaper } from '../../src/programs/reaper.ts';
+import { becomes } from '../helpers/eventually.ts';
 import {
   canFindProcesses,
   isRunning,
   killNow,
   NO_PROCESSES,
   processesWhere,
-} from '../../helpers/programs/processes.ts';
-import { suite } from '../../helpers/suite.ts';
+} from '../helpers/programs/processes.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('lease reaper', { timeoutMs: 30_000 });
 const posix = test.needs(process.platform !== 'win32', 'Windows knows no process groups');
 const onLinux = test.needs(canFindProcesses, NO_PROCESSES);
 
 const MODULES = ['lease-reaper.ts', 'reaper.ts'].map(
-  (file) => new URL(`../../../src/transports/stdio/${file}`, import.meta.url).href,
+  (file) => new URL(`../../src/programs/${file}`, import.meta.url).href,
 );
 /** The shell looks twice a second; a busy machine takes longer. */
 const LATE_MS = 3_000;

@@ -2,7 +2,7 @@
 
 import { StringDecoder } from 'node:string_decoder';
 import { stripVTControlCharacters } from 'node:util';
-import { cutWithoutSecrets, longestOf, withoutSecrets } from '../hidden-secrets.ts';
+import { cutWithoutSecrets, longestOf, withoutSecrets } from '../domain/instances/hidden-secrets.ts';
 
 /** Lines kept of a child's standard error. */
 export const STDERR_LINES = 100;

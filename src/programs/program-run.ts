@@ -2,16 +2,16 @@
 // keeps the last lines that it wrote. It knows nothing of MCP: stdio.ts speaks through it, and managed-http.ts runs the program
 // behind an endpoint with it.
 
-import { messageOf } from '../../domain/errors/errors.ts';
-import type { ProgramEnd } from '../../domain/instances/found-instances.ts';
-import { NOT_STARTED } from '../../domain/instances/start-failure.ts';
-import { settlesWithin, systemClock } from '../../domain/time/clock.ts';
-import { programSecrets } from '../hidden-secrets.ts';
-import type { ProgramOptions } from '../open-options.ts';
+import { messageOf } from '../domain/errors/errors.ts';
+import type { ProgramEnd } from '../domain/instances/found-instances.ts';
+import { programSecrets } from '../domain/instances/hidden-secrets.ts';
+import { NOT_STARTED } from '../domain/instances/start-failure.ts';
+import { settlesWithin, systemClock } from '../domain/time/clock.ts';
 import {
   LAST_WAIT_MS,
   type ProcessOptions,
   type Program,
+  type ProgramOptions,
   type RunningProgram,
   startProcess,
 } from './child-process.ts';

@@ -7,8 +7,8 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
-import { codeOf, reasonOf } from '../../domain/errors/errors.ts';
-import { sleep, systemClock } from '../../domain/time/clock.ts';
+import { codeOf, reasonOf } from '../domain/errors/errors.ts';
+import { sleep, systemClock } from '../domain/time/clock.ts';
 
 export interface ReaperPipeOptions {
   /** Path of the pipe: the same at each start of a node, and different for each node. Its folder is created. */

@@ -1,9 +1,9 @@
 // The secrets that an instance got from the gateway. They are hidden in the texts of its server: errors, texts of refusals
 // and lines of output have `***` in the place of each secret. Results pass unchanged.
 
-import type { InstanceDefinition } from '../domain/instances/instance.ts';
-import { isSecretName } from '../domain/instances/secret-names.ts';
-import type { JsonRpcError } from '../domain/mcp/jsonrpc.ts';
+import type { JsonRpcError } from '../mcp/jsonrpc.ts';
+import type { InstanceDefinition } from './instance.ts';
+import { isSecretName } from './secret-names.ts';
 
 /** A shorter value is not hidden, since it stands in many texts. */
 const MIN_SECRET_LENGTH = 3;

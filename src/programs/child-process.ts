@@ -4,20 +4,21 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import type { Readable } from 'node:stream';
-import { codeOf, messageOf } from '../../domain/errors/errors.ts';
-import { childEnvironment, type ProgramUser } from '../../domain/instances/command.ts';
+import { codeOf, messageOf } from '../domain/errors/errors.ts';
+import { childEnvironment, type ProgramUser } from '../domain/instances/command.ts';
 import {
   type ContainerProgram,
   exitedWith,
   type ProgramEnd,
   type ProgramOutput,
-} from '../../domain/instances/found-instances.ts';
-import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
-import { MUCH_WORK_MS } from '../../domain/time/task-scheduler.ts';
-import type { OpenOptions, ProgramOptions } from '../open-options.ts';
+  type RunInContainer,
+} from '../domain/instances/found-instances.ts';
+import type { InstanceDefinition } from '../domain/instances/instance.ts';
+import { settlesWithin, sleep, systemClock } from '../domain/time/clock.ts';
+import { MUCH_WORK_MS, type Timing } from '../domain/time/task-scheduler.ts';
 import { killGroup, killTree, ownsGroup } from './process-group.ts';
 import { ProcessTable } from './process-table.ts';
+import type { GroupWatch } from './reaper.ts';
 
 /** A program to run. Arguments are passed unchanged: there is no shell. `env`: see childEnvironment. */
 export type Program = Pick<InstanceDefinition, 'args' | 'workingDir' | 'container' | 'env' | 'secretEnv'> & {
@@ -33,7 +34,19 @@ export interface RunningProgram extends ContainerProgram {
   readonly swept?: Promise<void>;
 }
 
-export type ProcessOptions = Omit<ProgramOptions, 'runInContainer'> & Partial<Pick<OpenOptions, 'scheduler'>>;
+/** The options of programs, besides what the definition of their instance says. */
+export interface ProgramOptions {
+  /** Stops the programs if the gateway dies. Default: they are not stopped then. */
+  readonly reaper?: GroupWatch | undefined;
+  /** The names of variables of the gateway that programs get. Default: PASS_ENV. */
+  readonly passEnv?: readonly string[] | undefined;
+  /** The user that runs programs outside of containers. Default: that of the gateway. */
+  readonly user?: ProgramUser | undefined;
+  /** Starts programs in containers. Default: no program can run in a container. */
+  readonly runInContainer?: RunInContainer | undefined;
+}
+
+export type ProcessOptions = Omit<ProgramOptions, 'runInContainer'> & Partial<Pick<Timing, 'scheduler'>>;
 
 interface StartOptions extends ProcessOptions {
   /** See KillLadder. */

@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import type { Writable } from 'node:stream';
-import { systemClock } from '../../domain/time/clock.ts';
+import { systemClock } from '../domain/time/clock.ts';
 import { killGroup, ownsGroup, STDIN_END_MS, TERMINATE_MS, WATCHING_SHELL } from './process-group.ts';
 import { ProcessTable } from './process-table.ts';
 import { ReaperPipe, type ReaperPipeOptions } from './reaper-pipe.ts';

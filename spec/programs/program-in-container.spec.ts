@@ -2,18 +2,18 @@ import { once } from 'node:events';
 import type { RequestListener, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { runInContainer } from '../../../src/discovery/exec.ts';
+import { runInContainer } from '../../src/discovery/exec.ts';
 import {
   type ContainerProgram,
   exitedWith,
   type ProgramEnd,
   type ProgramOutput,
   type RunInContainer,
-} from '../../../src/domain/instances/found-instances.ts';
-import { settlesWithin, systemClock } from '../../../src/domain/time/clock.ts';
-import { ProgramRun } from '../../../src/transports/stdio/program-run.ts';
-import { suite } from '../../helpers/suite.ts';
-import { answerJson, withRawServer } from '../raw-server.ts';
+} from '../../src/domain/instances/found-instances.ts';
+import { settlesWithin, systemClock } from '../../src/domain/time/clock.ts';
+import { ProgramRun } from '../../src/programs/program-run.ts';
+import { suite } from '../helpers/suite.ts';
+import { answerJson, withRawServer } from '../transports/raw-server.ts';
 
 const test = suite('a program in a container');
 const PLACE = { engine: 'unix:///engine.sock', id: 'a'.repeat(64) };

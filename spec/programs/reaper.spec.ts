@@ -7,16 +7,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import * as assert from 'uvu/assert';
-import { ProcessTable } from '../../../src/transports/stdio/process-table.ts';
-import { Reaper } from '../../../src/transports/stdio/reaper.ts';
-import { until } from '../../helpers/eventually.ts';
-import { isRunning } from '../../helpers/programs/processes.ts';
-import { suite } from '../../helpers/suite.ts';
+import { ProcessTable } from '../../src/programs/process-table.ts';
+import { Reaper } from '../../src/programs/reaper.ts';
+import { until } from '../helpers/eventually.ts';
+import { isRunning } from '../helpers/programs/processes.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('reaper');
 const posix = test.needs(process.platform !== 'win32', 'Windows knows no process groups');
 
-const MODULE = new URL('../../../src/transports/stdio/reaper.ts', import.meta.url).href;
+const MODULE = new URL('../../src/programs/reaper.ts', import.meta.url).href;
 /** Larger than any process id. */
 const UNUSED_PID = 2 ** 22 + 1;
 

@@ -1,12 +1,12 @@
 // Splits a stream of bytes into lines of bounded length. It works on bytes, because a chunk may end within a character.
 
-import { LIMITS } from '../../domain/limits.ts';
+import { LIMITS } from '../domain/limits.ts';
 import {
   BYTES_PER_PIECE,
   type Holding,
   type InstanceHeldBytes,
   UNCOUNTED_BYTES,
-} from '../../domain/memory/held-bytes.ts';
+} from '../domain/memory/held-bytes.ts';
 
 /** Both methods are called during `write`. */
 export interface LineListener {

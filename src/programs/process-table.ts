@@ -2,9 +2,9 @@
 // look for the members of one group takes as long as to look for those of all.
 
 import { readdirSync } from 'node:fs';
-import { sleep, systemClock } from '../../domain/time/clock.ts';
-import { SerialQueue } from '../../domain/time/serial-queue.ts';
-import { eachInGroups } from '../../domain/time/task-groups.ts';
+import { sleep, systemClock } from '../domain/time/clock.ts';
+import { SerialQueue } from '../domain/time/serial-queue.ts';
+import { eachInGroups } from '../domain/time/task-groups.ts';
 import { killGroup, runningGroupOf } from './process-group.ts';
 
 /** The wait before each read, in ms, in which others ask, too: the programs of a gateway end together. */

@@ -3,7 +3,7 @@
 
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { codeOf } from '../../domain/errors/errors.ts';
+import { codeOf } from '../domain/errors/errors.ts';
 
 /** Wait for the end of a child after its input was closed; SIGTERM follows. */
 export const STDIN_END_MS = 2_000;
