@@ -35,6 +35,9 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
   'a folder of the domain or of the actors imports those below it only': [
     ['src/actors/instances/a.ts', `import { b } from '../calls/b.ts';`],
   ],
+  'only the transports import files of a kind of transport': [
+    ['src/gateway/a.ts', `import { open } from '../transports/http/http.ts';`],
+  ],
   'a library stays in its room': [['src/http/a.ts', `import { setup } from 'xstate';`]],
   'a table lists every variant of its folder': [
     ['src/gateway/sync.ts', `import { a } from '../discovery/listed.ts';`],

@@ -109,6 +109,15 @@ export const layerRules: readonly Rule[] = [
     },
   },
   {
+    name: 'only the transports import files of a kind of transport',
+    check: ({ path, imports }) => {
+      if (!roomOf(path) || roomOf(path) === 'transports') return [];
+      return imports
+        .filter((specifier) => isOfAKind(posix.join(posix.dirname(path), specifier)))
+        .map((specifier) => `may not import ${specifier}`);
+    },
+  },
+  {
     name: 'a library stays in its room',
     check: ({ path, imports }) => {
       const room = roomOf(path);
@@ -177,6 +186,10 @@ export const layerRules: readonly Rule[] = [
 /** `src/transports/load-transport.ts` imports it by the name of the kind. */
 function isKindOfTransport(path: string): boolean {
   return TRANSPORT_KINDS.some((kind) => path === `src/transports/${kind}/${kind}.ts`);
+}
+
+function isOfAKind(path: string): boolean {
+  return TRANSPORT_KINDS.some((kind) => path.startsWith(`src/transports/${kind}/`));
 }
 
 /** `src/http/routes/x.ts` is in the room `http`, `src/index.ts` in the room `index`; other trees have no rooms. */
