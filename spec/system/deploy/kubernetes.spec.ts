@@ -127,7 +127,7 @@ rendered('agree with the settings, the routes and the metrics of the gateway', a
     );
     const paths = ['startupProbe', 'livenessProbe', 'readinessProbe'].map((probe) => {
       const { path, port } = at(gateway, probe, 'httpGet');
-      assert.is(port, 'http');
+      assert.is(port, 'metrics'); // which outsiders cannot keep busy
       return path;
     });
     assert.equal(paths, ['/livez', '/livez', '/readyz']);
@@ -137,6 +137,10 @@ rendered('agree with the settings, the routes and the metrics of the gateway', a
     assert.is(environmentOf(gateway).GATEWAY_PORT, String(containerPort));
     const peer = list(gateway.ports).find(({ name }) => name === 'peer');
     assert.is(environmentOf(gateway).GATEWAY_CLUSTER_LISTEN, String(peer?.containerPort));
+    const metrics = list(gateway.ports).find(({ name }) => name === 'metrics');
+    const { GATEWAY_METRICS_PORT, GATEWAY_METRICS_HOST } = environmentOf(gateway);
+    assert.equal([GATEWAY_METRICS_PORT, GATEWAY_METRICS_HOST], [String(metrics?.containerPort), '$(POD_IP)']);
+    assert.ok(names.indexOf('POD_IP') < names.indexOf('GATEWAY_METRICS_HOST'));
     // The stop: the wait for the proxies, the delay, the calls in flight, and the steps that end programs.
     const { seconds } = at(gateway, 'lifecycle', 'preStop', 'sleep');
     const { GATEWAY_SHUTDOWN_DELAY } = environmentOf(gateway);
@@ -222,20 +226,20 @@ serves('describe gateways that start at once on an empty database, and serve a c
     ...{ ...AS_IT_COMES, MCP_GATEWAY_HOST: '', GATEWAY_HOST: '' },
     ...Object.fromEntries(written),
     // Here all three have one address.
-    ...{ GATEWAY_CLUSTER_LISTEN: '', GATEWAY_SHUTDOWN_DELAY: '0' },
+    ...{ GATEWAY_CLUSTER_LISTEN: '', GATEWAY_METRICS_HOST: '127.0.0.1', GATEWAY_SHUTDOWN_DELAY: '0' },
   };
   const programs: Program[] = [];
+  const probed: string[] = [];
   try {
     for (const name of ['stagedoor-1', 'stagedoor-2', 'stagedoor-3']) {
       const port = String(await freePort());
-      programs.push(
-        new Program(['gateway', 'start'], {
-          env: { ...env, GATEWAY_NODE_ID: name, GATEWAY_PORT: port },
-        }),
-      );
+      const metricsPort = String(await freePort());
+      probed.push(`http://127.0.0.1:${metricsPort}`);
+      const own = { GATEWAY_NODE_ID: name, GATEWAY_PORT: port, GATEWAY_METRICS_PORT: metricsPort };
+      programs.push(new Program(['gateway', 'start'], { env: { ...env, ...own } }));
     }
     const urls = await Promise.all(programs.map(async (one) => local(await one.url())));
-    for (const url of urls)
+    for (const url of probed)
       for (const path of ['/livez', '/readyz']) await untilStatus(200, () => caller(url)(`GET ${path}`));
     const [first = '', second = ''] = urls;
     const admin = async (url: string) => caller(url, await tokenOf(url, 'admin', secrets['admin-password']));
