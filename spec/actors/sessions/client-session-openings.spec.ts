@@ -2,6 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { Tries } from '../../../src/actors/calls/tries.ts';
 import { DEFAULT_POLICY, type ProcessSharing } from '../../../src/balancing/policy.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
@@ -277,7 +278,7 @@ test('a session that may wait long waits for the probe of another one, however l
   const ends = ['first', 'second'].map((ownerId) => {
     const end = new AbortController();
     const needs = { group: harness.fleet.templates.group('t'), ownerId, profile: ASKABLE, asksForLog: false };
-    const options = { purpose: 'open', withinMs: LIMITS.callHardBoundMs } as const;
+    const options = { tries: new Tries(3), withinMs: LIMITS.callHardBoundMs };
     void binder.findBinding(needs, options, end.signal).catch(codeOf);
     return end;
   });
@@ -302,7 +303,7 @@ test('closes a new conversation in which what a backend remembers cannot be rest
     restoreBackendState: () => Promise.reject(backendUnavailable('it broke', { delivered: 'unknown' })),
   };
   const failure: unknown = await binder
-    .findBinding(needs, { purpose: 'open', withinMs: 1_000 }, signal)
+    .findBinding(needs, { tries: new Tries(3), withinMs: 1_000 }, signal)
     .catch((thrown: unknown) => thrown);
   assert.match(failure instanceof Error ? failure.message : '', 'it broke');
   assert.is(harness.conversations('a')[0]?.isClosed, true);

@@ -3,6 +3,7 @@
 
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { Tries } from '../../../src/actors/calls/tries.ts';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import type { TemplatePolicy } from '../../../src/balancing/policy.ts';
 import { isRepeatable } from '../../../src/domain/calls/retry-rules.ts';
@@ -120,15 +121,15 @@ test('binds again to the instance that it left only if there is no other', async
     asksForLog: false,
   };
   const { signal } = new AbortController();
-  const order = { purpose: 'further', last: harness.ref('a'), withinMs: 1_000 } as const;
+  const order = () => ({ tries: new Tries(3), last: harness.ref('a'), withinMs: 1_000 });
   for (let n = 0; n < 4; n += 1) {
-    const binding = await binder.findBinding(needs, order, signal);
+    const binding = await binder.findBinding(needs, order(), signal);
     assert.is(binding.ref.id, 'b');
     binding.leave();
   }
   harness.ref('b').drain();
   await settled();
-  const binding = await binder.findBinding(needs, order, signal);
+  const binding = await binder.findBinding(needs, order(), signal);
   assert.is(binding.ref.id, 'a');
   binding.leave();
 });

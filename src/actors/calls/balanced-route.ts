@@ -4,14 +4,8 @@ import { type ExchangeRequest, ownerIdOf } from '../../domain/calls/exchange.ts'
 import { isRepeatable } from '../../domain/calls/retry-rules.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
-import {
-  type CallRoute,
-  DirectStep,
-  type ExcludedIds,
-  type RunningCall,
-  type Step,
-  stepWithout,
-} from './call-route.ts';
+import { type CallRoute, DirectStep, type RunningCall, type Step, stepWithout } from './call-route.ts';
+import type { ExcludedIds } from './tries.ts';
 
 /** Leads a call to the instance that the template's strategy chooses; the strategy chooses again at each step. */
 export class BalancedRoute implements CallRoute {
@@ -24,7 +18,7 @@ export class BalancedRoute implements CallRoute {
     this.#request = request;
   }
 
-  step({ excluded }: RunningCall): Step {
+  step({ tries: { excluded } }: RunningCall): Step {
     const ref = this.next(excluded);
     return ref === undefined ? stepWithout(this.isOnlyFull(excluded)) : new DirectStep(ref, this.#request);
   }

@@ -4,14 +4,8 @@ import { type ExchangeRequest, ownerIdOf } from '../../domain/calls/exchange.ts'
 import type { InstanceState } from '../../domain/instances/instance.ts';
 import type { CallConversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import {
-  type CallRoute,
-  DirectStep,
-  type ExcludedIds,
-  type RunningCall,
-  type Step,
-  stepWithout,
-} from './call-route.ts';
+import { type CallRoute, DirectStep, type RunningCall, type Step, stepWithout } from './call-route.ts';
+import type { ExcludedIds } from './tries.ts';
 
 /** Whether a call begins at its instance, or continues something there. */
 type BoundKind = 'new' | 'continued';
@@ -39,7 +33,7 @@ export class BoundRoute implements CallRoute {
     this.#conversation = conversation;
   }
 
-  step({ excluded }: RunningCall): Step {
+  step({ tries: { excluded } }: RunningCall): Step {
     const ref = this.next(excluded);
     return ref === undefined
       ? stepWithout(this.isOnlyFull(excluded))

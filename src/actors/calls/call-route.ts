@@ -16,9 +16,7 @@ import type { TemplateGroup } from '../template-group.ts';
 import type { AttemptEnding } from './call-events.ts';
 import type { Retries } from './retries.ts';
 import type { RetryBudget } from './retry-budget.ts';
-
-/** Ids of the instances at which the call is not tried again; undefined while there are none. */
-export type ExcludedIds = ReadonlySet<string> | undefined;
+import type { Tries } from './tries.ts';
 
 /** Says where a call can go next; the call itself decides whether it goes on (call.ts). Source: ADR 384. */
 export interface CallRoute {
@@ -117,12 +115,12 @@ export interface CallOptions {
 
 /** The part of a running call that its route sees. */
 export interface RunningCall {
-  readonly excluded: ExcludedIds;
+  readonly tries: Tries;
   /** True while the backend waits for the client: the call uses no capacity. */
   readonly isAwaitingClient: boolean;
   /** The time at which the first timeout ends, if no message restarts it, in ms of the clock. */
   readonly deadline: { readonly timeoutAtMs: number };
-  readonly retries: Pick<Retries, 'failure' | 'retriesMade' | 'attemptsLeft'>;
+  readonly retries: Pick<Retries, 'failure' | 'retriesMade'>;
   giveUp(error: GatewayError): void;
 }
 

@@ -32,6 +32,7 @@ import {
 } from './call-route.ts';
 import { Deadline, type TimedCall } from './deadline.ts';
 import { Retries } from './retries.ts';
+import { Tries } from './tries.ts';
 import type { QueueEntry, QueueTarget } from './wait-queue.ts';
 import { WantedTool } from './wanted-tool.ts';
 
@@ -43,6 +44,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   readonly #events: CallEvents;
   readonly #subscriber: Subscriber<SourcedEvent>;
   readonly deadline: Deadline;
+  readonly tries: Tries;
   readonly retries: Retries;
   #isAnswering = false;
   #overdue: GatewayError | undefined;
@@ -53,8 +55,6 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   /** The subscription to the route's search for an instance for a hedge, while silent attempts continue. */
   #search: Subscription | undefined;
   readonly #tool: WantedTool;
-  /** The ids of instances at which the call is not tried again. */
-  excluded: Set<string> | undefined;
   readonly number: number;
   endWait: (() => void) | undefined;
 
@@ -75,7 +75,8 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     this.#tool = new WantedTool(wantedTool, request.view);
     this.#events = events;
     this.#subscriber = subscriber;
-    this.retries = new Retries(deps.budget, events, group.policy.maxRetries);
+    this.tries = new Tries(group.policy.maxRetries);
+    this.retries = new Retries(deps.budget, events, this.tries);
     const tool = wantedTool ?? toolOf(request);
     const timeoutMs = timeoutFor(group.policy, tool, request.viewTimeoutMs, input.timeoutMs);
     this.deadline = new Deadline(this, deps, shortCallTimer, timeoutMs, request.arrivedAtMs);
@@ -91,7 +92,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     if (this.#tool.isLookingUp) return false;
     const { onlyInstance } = this.#input.route;
     return onlyInstance === undefined
-      ? this.#input.group.pool.mayBePicked(target, this.excluded)
+      ? this.#input.group.pool.mayBePicked(target, this.tries.excluded)
       : target === onlyInstance;
   }
 
@@ -180,7 +181,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     this.#overdue = silent === undefined ? overdue : atInstance(overdue, silent.id);
     const { group, route } = this.#input;
     const failure = this.#isWaiting ? this.retries.failure : undefined; // more telling than the lack of another instance
-    if (silent === undefined && group.isStarting(this.excluded, route.onlyInstance)) this.giveUp();
+    if (silent === undefined && group.isStarting(this.tries.excluded, route.onlyInstance)) this.giveUp();
     else this.giveUp(failure ?? this.#overdue);
   }
 
@@ -205,22 +206,17 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   #step(reason?: StepReason, failed?: AttemptPlan): Step {
     let step = this.#input.route.step(this, reason, failed);
     while (step.kind === 'send' && this.#tool.isAbsent(step.ref)) {
-      const isOfferedAgain = this.excluded?.has(step.ref.id) === true;
+      const isOfferedAgain = this.tries.excluded?.has(step.ref.id) === true;
       this.#skip(step.ref);
       step = isOfferedAgain ? NO_STEP : this.#input.route.step(this, reason, failed);
     }
-    if (reason === 'move' && step.kind === 'wait') this.retries.hasMoved = true;
+    if (reason === 'move' && step.kind === 'wait') this.retries.noteMove();
     return step;
   }
 
   #skip(ref: InstanceRef): void {
     this.#tool.noteLack();
-    this.#exclude(ref);
-  }
-
-  #exclude(ref: InstanceRef): void {
-    this.excluded ??= new Set();
-    this.excluded.add(ref.id);
+    this.tries.exclude(ref);
   }
 
   /** Sends the call, or first opens what it needs or lists tools; or waits. Returns true when the call was sent. */
@@ -339,8 +335,8 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     } as const;
     const next = this.retries.decide(at, failed, route.onlyInstance);
     // A silent attempt is excluded already. The successor of an instance has the same id.
-    if (next === 'reopen' || !group.has(at.ref)) this.excluded?.delete(at.ref.id);
-    else this.#exclude(at.ref);
+    if (next === 'reopen' || !group.has(at.ref)) this.tries.readmit(at.ref);
+    else this.tries.exclude(at.ref);
     if (next === 'giveUp') this.giveUp();
     else if (next === 'keepOthers') this.#hedge();
     else this.#retry(at.ref, next, plan);
@@ -354,7 +350,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
       this.#take(step);
       return;
     }
-    this.excluded?.delete(failedAt.id);
+    this.tries.readmit(failedAt);
     this.#waitUntil(linkKnown$);
   }
 
@@ -370,7 +366,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     this.#attempts.remove(silent);
     this.#track(this.#attempts.newest?.ref);
     silent.end(atInstance(error, silent.ref.id));
-    this.#exclude(silent.ref);
+    this.tries.exclude(silent.ref);
     this.retries.noteFailure(silent, error, onlyInstance);
     this.#take(step);
   }
@@ -384,8 +380,8 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     const silent = this.#attempts.newest;
     if (silent === undefined || this.#isAnswering || this.#search !== undefined) return;
     if (this.#attempts.isFull) return;
-    if (!mayHedge(silent, this.retries.attemptsLeft, this.retries.mayAffordHedge)) return;
-    this.#exclude(silent.ref);
+    if (!mayHedge(silent, this.tries.left, this.retries.mayAffordHedge)) return;
+    this.tries.exclude(silent.ref);
     const step = this.#step('hedge');
     if (step.kind === 'send') this.#hedgeAt(step, silent);
     else if (step.kind === 'wait' && this.retries.payHedge()) this.#searchHedge(step.until$);
@@ -415,7 +411,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   /** Waits while a suitable instance is starting, or in the queue while one is only at its capacity; otherwise gives up. */
   #joinQueue(isFull: boolean): void {
     const { group, route } = this.#input;
-    const started$ = group.untilStarted(this.ownerId, this.excluded, route.onlyInstance);
+    const started$ = group.untilStarted(this.ownerId, this.tries.excluded, route.onlyInstance);
     if (started$ !== undefined) this.#waitUntil(started$);
     else if (!isFull) this.giveUp();
     else if (!group.queue.has(this) && !group.queue.join(this, group.maxQueueLength)) this.refuse();
@@ -438,7 +434,12 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     const { group, route } = this.#input;
     const { lacking } = this.#tool;
     const { onlyInstance: bound } = route;
-    return noInstanceError(group, { lacking, excluded: this.excluded, bound, allowed: this.#request.tools });
+    return noInstanceError(group, {
+      lacking,
+      excluded: this.tries.excluded,
+      bound,
+      allowed: this.#request.tools,
+    });
   }
 
   get #passedMs(): number {

@@ -14,6 +14,7 @@ import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { CallEvents, NumberedAttempt } from './call-events.ts';
 import type { RetryBudget } from './retry-budget.ts';
+import type { Tries } from './tries.ts';
 
 /** Time after a failure within which an instance of another node learns whether that node can be reached, in ms. */
 const LINK_KNOWN_MS = 10;
@@ -22,11 +23,7 @@ const LINK_KNOWN_MS = 10;
 export class Retries {
   readonly #budget: RetryBudget;
   readonly #events: CallEvents;
-  /**
-   * The number of retries and hedges that the call may still make at other instances. Negative for a call that only one
-   * instance may answer: its retries there have a bound of their own (`nextAfter`).
-   */
-  attemptsLeft: number;
+  readonly #tries: Tries;
   /** The last failure of an attempt, or of the opening before it; undefined while none has failed. */
   failure: GatewayError | undefined;
   /** The last failed attempt and its error, until its retry is reported. */
@@ -38,15 +35,15 @@ export class Retries {
   /** The number of retries that were sent, without hedges. */
   retriesMade = 0;
   #hasReopened = false;
-  /** True after the call has made its session move. */
-  hasMoved = false;
+  #hasMoved = false;
   /** The first bound instance at which an attempt failed after its request had perhaps arrived. */
   #uncertainAt: InstanceRef | undefined;
 
-  constructor(budget: RetryBudget, events: CallEvents, maxRetries: number) {
+  /** `tries`: those of the call; each retry and each hedge counts there. */
+  constructor(budget: RetryBudget, events: CallEvents, tries: Tries) {
     this.#budget = budget;
     this.#events = events;
-    this.attemptsLeft = maxRetries;
+    this.#tries = tries;
   }
 
   /**
@@ -57,15 +54,24 @@ export class Retries {
   decide(at: NumberedAttempt, failed: CallFailure, bound: InstanceRef | undefined): AfterFailure {
     const { error, progress } = failed;
     const next = nextAfter(failed, {
-      attemptsLeft: this.attemptsLeft,
+      attemptsLeft: this.#tries.left,
       retriesMade: this.retriesMade,
       hasReopened: this.#hasReopened,
-      hasMoved: this.hasMoved,
+      hasMoved: this.#hasMoved,
       bound: bound && { mayHaveArrived: this.#mayHaveArrived(bound) },
     });
     if (next === 'reopen') this.#hasReopened = true;
     else this.noteFailure(at, error, progress === 'others' ? undefined : bound);
     return next;
+  }
+
+  /** True after the call has made its session move. */
+  get hasMoved(): boolean {
+    return this.#hasMoved;
+  }
+
+  noteMove(): void {
+    this.#hasMoved = true;
   }
 
   /** Records a failure. `bound`: the only instance that may answer; undefined while other attempts are under way. */
@@ -81,7 +87,7 @@ export class Retries {
   untilLinkKnown(clock: Clock): Observable<void> | undefined {
     if (this.#last === undefined) return undefined;
     const { failed, error } = this.#last;
-    const isPaused = mayAwaitLink(error, failed.ref.isElsewhere, this.attemptsLeft);
+    const isPaused = mayAwaitLink(error, failed.ref.isElsewhere, this.#tries.left);
     return isPaused ? timer$(clock, LINK_KNOWN_MS) : undefined;
   }
 
@@ -131,7 +137,7 @@ export class Retries {
 
   #report(failed: NumberedAttempt, { code }: GatewayError): void {
     this.#last = undefined;
-    this.attemptsLeft -= 1;
+    this.#tries.count();
     this.#events.retried(failed, code);
   }
 }

@@ -93,18 +93,21 @@ export class Binder {
   }
 
   /**
-   * Tries to open a binding at one instance after another: the first one, and at most `maxRetries` more. An opening
-   * that is slow over a network continues beside the next one; the first binding that opens is used, and the others
-   * are closed. Rejects with the last failure, or with NO_HEALTHY_INSTANCE, and leaves nothing open then. Source: ADR
-   * 101.
+   * Tries to open a binding at one instance after another. An opening that is slow over a network continues beside the
+   * next one; the first binding that opens is used, and the others are closed. Rejects with the last failure, or with
+   * NO_HEALTHY_INSTANCE, and leaves nothing open then. Source: ADR 101.
    */
   findBinding(needs: SessionNeeds, options: SearchOptions, signal: AbortSignal): Promise<Binding> {
     const open = (ref: InstanceRef, ended: AbortSignal) => this.#open(ref, needs, ended);
     const { group, ownerId } = needs;
-    const search = () => new BindingSearch({ ...this.deps, ...options, group, ownerId, signal, open }).run();
-    if (options.purpose !== 'recover') return search();
+    return new BindingSearch({ ...this.deps, ...options, group, ownerId, signal, open }).run();
+  }
+
+  /** Like `findBinding`, for the first binding of a recovered session: only some of these search at the same time. */
+  findRecovered(needs: SessionNeeds, options: SearchOptions, signal: AbortSignal): Promise<Binding> {
     // By template, too: one whose backend hangs does not delay the others.
-    return this.#recovered.take({ shareId: `${ownerId} ${group.template}`, signal, start: search });
+    const shareId = `${needs.ownerId} ${needs.group.template}`;
+    return this.#recovered.take({ shareId, signal, start: () => this.findBinding(needs, options, signal) });
   }
 
   async #open(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Binding> {

@@ -5,30 +5,22 @@ import { fromEvent, take, takeUntil } from 'rxjs';
 import { asGatewayError, atInstance, type GatewayError } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
-import type { ExcludedIds } from '../calls/call-route.ts';
 import { HEDGE_DIVISOR } from '../calls/deadline.ts';
-import { hasAlternative, slowAfterMs } from '../calls/slow-opening.ts';
+import type { Tries } from '../calls/tries.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { noHealthyError } from '../no-instance.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
 import type { SessionDeps } from './session-deps.ts';
 
-/** What a search is for, where it looks for a binding, and for how long. */
+/** Where a search looks for a binding, and for how long. */
 export interface SearchOptions {
-  /**
-   * `open`, `recover`: the first binding of a new session, or of a recovered one. `further`: another one of a bound session, for
-   * a move or a hedge; the call that needs it is counted in the retry budget already.
-   */
-  readonly purpose: 'open' | 'recover' | 'further';
+  /** How often it may try, and where not. The search counts its own tries there. */
+  readonly tries: Tries;
   /** The instance that is tried first. Default: the strategy chooses. */
   readonly first?: InstanceRef | undefined;
-  /** The only instance that is tried. Default: all may be. */
-  readonly only?: InstanceRef | undefined;
   /** The instance that is tried only when there is no other. */
   readonly last?: InstanceRef | undefined;
-  /** Ids of instances that are not tried. They count towards the bound of tries. */
-  readonly excluded?: ExcludedIds;
   /** The time limit of the whole search in ms, after which the caller aborts it. */
   readonly withinMs: number;
 }
@@ -48,7 +40,6 @@ const SLOW_OPENING_MS = 1_000;
 export class BindingSearch {
   readonly #deps: SearchDeps;
   readonly #endsAtMs: number;
-  readonly #excluded: Set<string>;
   readonly #found = Promise.withResolvers<Binding>();
   /** Aborted as soon as a binding is found. */
   readonly #over = new AbortController();
@@ -58,15 +49,12 @@ export class BindingSearch {
 
   constructor(deps: SearchDeps) {
     this.#deps = deps;
-    this.#excluded = new Set(deps.excluded);
     this.#endsAtMs = deps.clock.now() + deps.withinMs;
     this.#ended = AbortSignal.any([deps.signal, this.#over.signal]);
   }
 
   run(): Promise<Binding> {
-    const { purpose, only, first, budget } = this.#deps;
-    if (purpose !== 'further') budget.countCall();
-    this.#continue(only ?? first ?? this.#next());
+    this.#continue(this.#deps.first ?? this.#next());
     return this.#found.promise;
   }
 
@@ -78,8 +66,8 @@ export class BindingSearch {
 
   /** Waits for an instance that is starting, then continues the search. Returns false when none is starting. */
   #awaitStart(): boolean {
-    const { group, ownerId, signal } = this.#deps;
-    const started$ = this.#triesLeft > 0 ? group.untilStarted(ownerId, this.#excluded) : undefined;
+    const { group, ownerId, signal, tries } = this.#deps;
+    const started$ = this.#mayTry ? group.untilStarted(ownerId, tries.excluded) : undefined;
     started$?.pipe(take(1), takeUntil(fromEvent(signal, 'abort'))).subscribe({
       error: (error: GatewayError) => this.#found.reject(error),
       complete: () => this.#continue(this.#next()),
@@ -88,8 +76,9 @@ export class BindingSearch {
   }
 
   async #try(ref: InstanceRef): Promise<void> {
-    const { signal, open, group, only } = this.#deps;
-    this.#excluded.add(ref.id);
+    const { signal, open, group, tries } = this.#deps;
+    tries.count();
+    tries.exclude(ref);
     this.#underWay += 1;
     const disarm = this.#hedge(ref);
     try {
@@ -101,8 +90,7 @@ export class BindingSearch {
     } catch (thrown) {
       this.#failure = atInstance(asGatewayError(thrown), ref.id);
       this.#underWay -= 1;
-      // Its successor has the same id; where a session may not move, that is another instance.
-      if (only === undefined && !group.has(ref)) this.#excluded.delete(ref.id);
+      if (!group.has(ref)) tries.readmit(ref); // its successor has the same id
       this.#continue(this.#next());
     } finally {
       disarm();
@@ -114,33 +102,27 @@ export class BindingSearch {
    * the remaining time: see slowAfterMs. Returns a function that cancels the timer.
    */
   #hedge(slow: InstanceRef): () => void {
-    const { budget, withinMs, clock } = this.#deps;
-    const halfMs = slowAfterMs(slow, { ...this.#others, leftMs: this.#endsAtMs - clock.now() });
+    const { budget, withinMs, clock, tries, group } = this.#deps;
+    const halfMs = tries.slowAfterMs(slow, group, this.#endsAtMs - clock.now());
     if (halfMs === undefined) return () => undefined;
     const soonMs = Math.min(SLOW_OPENING_MS, Math.ceil(withinMs / HEDGE_DIVISOR), halfMs);
     let disarm = clock.alarm(soonMs, () => {
       slow.suspect();
-      if (hasAlternative(slow, this.#others) && budget.take()) this.#continue(this.#next());
+      const mayOpen = this.#mayTry && tries.hasAlternative(slow, group) && budget.take();
+      if (mayOpen) this.#continue(this.#next());
       else disarm = clock.alarm(halfMs - soonMs, () => this.#continue(this.#next()));
     });
     return () => disarm();
   }
 
-  /** The number of instances that may still be tried; zero or less also when the search is over. */
-  get #triesLeft(): number {
-    const { only, group, signal } = this.#deps;
-    if (signal.aborted || this.#over.signal.aborted) return 0;
-    return (only === undefined ? group.policy.maxRetries + 1 : 1) - this.#excluded.size;
-  }
-
-  /** Where else the search may go. */
-  get #others() {
-    return { group: this.#deps.group, excluded: this.#excluded, attemptsLeft: this.#triesLeft };
+  /** False also when the search is over. */
+  get #mayTry(): boolean {
+    return this.#deps.tries.left > 0 && !this.#ended.aborted;
   }
 
   #next(): InstanceRef | undefined {
-    const { group, ownerId, last } = this.#deps;
-    return this.#triesLeft > 0 ? pickFor(group, ownerId, this.#excluded, last) : undefined;
+    const { group, ownerId, last, tries } = this.#deps;
+    return this.#mayTry ? pickFor(group, ownerId, tries.excluded, last) : undefined;
   }
 
   #noInstance(): GatewayError {

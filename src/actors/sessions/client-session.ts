@@ -19,7 +19,8 @@ import { type Handshake, isOfOtherEra, listOf, setsBackendState } from '../../do
 import type { AllSessions, SessionRow } from '../../domain/sessions/all-sessions.ts';
 import { type McpSession, SessionActivity } from '../../domain/sessions/mcp-session.ts';
 import type { SessionValue, StoredBinding, StoredHandshake } from '../../domain/sessions/session-value.ts';
-import type { AttemptPlan, ExcludedIds, LocalAnswer } from '../calls/call-route.ts';
+import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
+import { Tries } from '../calls/tries.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { noHealthyError } from '../no-instance.ts';
 import { SESSION_ACTOR_ID } from '../root.machine.ts';
@@ -269,18 +270,14 @@ export class ClientSession implements McpSession, SessionCore {
     const context = this.#contextIn();
     if (context === undefined) throw new Error('a session without an actor looks for no binding');
     const from = context.binding?.ref;
-    const only =
-      (this.#waiting?.needsDedicated && isServed(context)) || isReturning(context) ? from : undefined;
+    const isOnlyThere = (this.#waiting?.needsDedicated && isServed(context)) || isReturning(context);
+    const tries = new Tries(isOnlyThere ? 1 : this.group.policy.maxRetries + 1);
+    const first = isOnlyThere ? from : this.#first;
+    const options = { tries, first, last: from, withinMs: bindTimeoutMs(context) };
+    if (from !== undefined) return this.#binder.findBinding(this.#needs, options, signal);
+    this.deps.budget.countCall(); // the call that needs a further binding is counted already
     const isRecovered = this.generation !== undefined || this.#options.part?.isRecovered === true;
-    const beginning = isRecovered ? 'recover' : 'open';
-    const options = {
-      purpose: from === undefined ? beginning : 'further',
-      first: this.#first,
-      only,
-      last: from,
-      withinMs: bindTimeoutMs(context),
-    } as const;
-    return this.#binder.findBinding(this.#needs, options, signal);
+    return this.#binder[isRecovered ? 'findRecovered' : 'findBinding'](this.#needs, options, signal);
   }
 
   get usableBinding(): Binding | undefined {
@@ -294,10 +291,10 @@ export class ClientSession implements McpSession, SessionCore {
     return this.value.uris.length === 0 ? NO_URIS : this.#ensuredBackendState.uris;
   }
 
-  findHedgeBinding({ ref }: Binding, excluded: ExcludedIds, signal: AbortSignal): Promise<Binding> {
+  findHedgeBinding({ left, excluded }: Tries, signal: AbortSignal): Promise<Binding> {
     const needs = { ...this.#needs, asksForLog: false, restoreBackendState: undefined };
-    const withinMs = timeoutFor(this.group.policy);
-    return this.#binder.findBinding(needs, { purpose: 'further', excluded, last: ref, withinMs }, signal);
+    const options = { tries: new Tries(left, excluded), withinMs: timeoutFor(this.group.policy) };
+    return this.#binder.findBinding(needs, options, signal);
   }
 
   untilBound(needsDedicated = false): Observable<Binding> {

@@ -6,7 +6,8 @@ import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { UnsafeMark } from '../../domain/sessions/all-sessions.ts';
 import type { SessionValue } from '../../domain/sessions/session-value.ts';
-import type { AttemptPlan, ExcludedIds, LocalAnswer } from '../calls/call-route.ts';
+import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
+import type { Tries } from '../calls/tries.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
 import type { SessionDeps } from './session-deps.ts';
@@ -54,10 +55,10 @@ export interface SessionCore {
   /** Emits the next usable binding, once; cold. `needsDedicated`: the conversation must be dedicated. Default: it need not. */
   untilBound(needsDedicated?: boolean): Observable<Binding>;
   /**
-   * Finds a second binding for one call, for a hedge: at no instance of `excluded`, and at that of `at` only if there
-   * is no other. The session itself stays at its binding. Rejects and aborts like findBinding.
+   * Finds a second binding for one call, for a hedge, by the tries that the call has left. The session itself stays at its
+   * binding. Rejects and aborts like findBinding.
    */
-  findHedgeBinding(at: Binding, excluded: ExcludedIds, signal: AbortSignal): Promise<Binding>;
+  findHedgeBinding(tries: Tries, signal: AbortSignal): Promise<Binding>;
   /** How to carry out a request of `setsBackendState`; undefined for all other requests. */
   backendStatePlan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer | undefined;
   /** Called when a request begins: marks the session as used, and gives it an actor. */

@@ -18,7 +18,6 @@ import type { AttemptEnding } from '../calls/call-events.ts';
 import {
   type AttemptPlan,
   type CallRoute,
-  type ExcludedIds,
   type LocalAnswer,
   NO_STEP,
   type RunningCall,
@@ -28,6 +27,7 @@ import {
   stepWithout,
   type WaitStep,
 } from '../calls/call-route.ts';
+import type { Tries } from '../calls/tries.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { allowsDedicated, isAboutTask, NO_TASKS } from '../instances/process-sharing.ts';
@@ -86,7 +86,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   step(call: RunningCall, reason?: StepReason): Step {
     this.#call = call;
-    if (reason === 'hedge') return this.#hedge(call.excluded);
+    if (reason === 'hedge') return this.#hedge(call.tries);
     const binding = this.#current?.binding;
     if (reason === undefined || binding === undefined) return this.#next();
     return reason === 'move' && !this.#abandon(binding) ? NO_STEP : this.#waitBeforeRetry(call);
@@ -203,7 +203,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return { kind: 'wait', until$: this.#session.untilBound(this.#needsDedicated) };
   }
 
-  #hedge(excluded: ExcludedIds): Step {
+  #hedge(tries: Tries): Step {
     const { binding } = this;
     const request = this.#request;
     const { method } = request;
@@ -212,8 +212,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const mayBeElsewhere = !setsBackendState(method) && listOf(method) === undefined && !isAboutTask(request);
     if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return NO_STEP;
     if (this.#nextHedge !== undefined) return new SessionStep(this, this.#nextHedge, request, 'hedge');
-    if (!this.#mayHedgeBeside(binding, excluded)) return NO_STEP;
-    return { kind: 'wait', until$: this.#hedgeBinding(binding, excluded) };
+    if (!this.#mayHedgeBeside(binding, tries)) return NO_STEP;
+    return { kind: 'wait', until$: this.#hedgeBinding(tries) };
   }
 
   /**
@@ -221,15 +221,15 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
    * other instance, when the session may not move, and when it moves anyway because its instance is suspended.
    * Source: ADR 103.
    */
-  #mayHedgeBeside({ ref, conversation }: Binding, excluded: ExcludedIds): boolean {
+  #mayHedgeBeside({ ref, conversation }: Binding, tries: Tries): boolean {
     const { value, group } = this.#session;
     const isDedicatedProcess = conversation !== undefined && !isNetworked(ref.definition);
     if (isDedicatedProcess || !mayMove(value, group) || group.pool.outliers.isSuspended(ref)) return false;
-    return group.pool.candidates.some(({ id }) => !excluded?.has(id));
+    return tries.hasAlternative(ref, group);
   }
 
   /** Opens a binding at another instance and emits it; cold. Unsubscribing ends the search. */
-  #hedgeBinding(beside: Binding, excluded: ExcludedIds): Observable<Binding> {
+  #hedgeBinding(tries: Tries): Observable<Binding> {
     return new Observable((subscriber) => {
       const over = new AbortController();
       const found = (binding: Binding): void => {
@@ -242,7 +242,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
         subscriber.next(binding);
       };
       const failed = (thrown: unknown): void => subscriber.error(thrown);
-      this.#session.findHedgeBinding(beside, excluded, over.signal).then(found, failed);
+      this.#session.findHedgeBinding(tries, over.signal).then(found, failed);
       return () => over.abort();
     });
   }

@@ -32,7 +32,6 @@ import {
   type AttemptPlan,
   type CallRoute,
   DirectStep,
-  type ExcludedIds,
   type LocalAnswer,
   NO_STEP,
   type Opening,
@@ -42,7 +41,7 @@ import {
   type StepReason,
   stepWithout,
 } from '../call-route.ts';
-import { slowAfterMs } from '../slow-opening.ts';
+import type { ExcludedIds } from '../tries.ts';
 import type { EqualToolLists } from './equal-tool-lists.ts';
 import type { StatelessConversations } from './stateless-conversations.ts';
 
@@ -78,7 +77,7 @@ export class StatelessRoute implements CallRoute {
   }
 
   step(call: RunningCall, reason?: StepReason, failed?: AttemptPlan): Step {
-    const { excluded } = call;
+    const { excluded } = call.tries;
     if (reason === 'hedge') return this.#hedge(call);
     if (reason === 'reopen') this.#reopen(failed);
     const ref = this.#next(excluded);
@@ -116,7 +115,7 @@ export class StatelessRoute implements CallRoute {
    * instance would have to start a program first.
    */
   #hedge(call: RunningCall): Step {
-    const ref = this.#input.bound === undefined ? this.#viaTransport.next(call.excluded) : undefined;
+    const ref = this.#input.bound === undefined ? this.#viaTransport.next(call.tries.excluded) : undefined;
     if (ref === undefined) return NO_STEP;
     const choice = this.#conversationFor(ref);
     const isReady = isDedicated(choice)
@@ -209,16 +208,12 @@ export class StatelessRoute implements CallRoute {
    * Opens the dedicated conversation. The opening continues when this call stops waiting, since other calls may use the
    * conversation.
    */
-  #open(
-    plan: DedicatedPlan,
-    { excluded, deadline, retries: { attemptsLeft } }: RunningCall,
-  ): Observable<unknown> {
+  #open(plan: DedicatedPlan, { tries, deadline }: RunningCall): Observable<unknown> {
     const { ref, use } = plan;
     const { bound, deps, group } = this.#input;
     const ready$ = plan.conversation === undefined ? from(ready(use, this.#logLevel)) : of(undefined);
     const leftMs = deadline.timeoutAtMs - deps.clock.now();
-    const opening = { group, excluded, attemptsLeft, leftMs };
-    const slowMs = bound === undefined ? slowAfterMs(ref, opening) : undefined;
+    const slowMs = bound === undefined ? tries.slowAfterMs(ref, group, leftMs) : undefined;
     const opened = () => {
       plan.conversation = use.conversation;
       this.#dedicatedAt = this.#routeTo(ref, plan.conversation);
