@@ -67,7 +67,7 @@ test('an answer about the request is final, also for others under way; after any
   assert.is(next({ ...failed('yes', false), progress: 'others' }), 'keepOthers');
 });
 
-test('at the only instance it is done three times more, and not there once it may have arrived twice', () => {
+test('where its session is bound it is done three times more, and not there once it may have arrived twice', () => {
   const after = (delivered: Delivered, retriesMade: number, mayHaveArrived: 'here' | 'earlier' | false) =>
     next(failed(delivered, true), { retriesMade, attemptsLeft: 0, bound: { mayHaveArrived } });
   assert.equal(
@@ -99,8 +99,10 @@ test('a call waits for the link to another node if it did not arrive there, and 
     errors.map((error) => mayAwaitLink(error, true, 1)),
     [true, false, false],
   );
-  const [refused] = errors;
-  assert.ok(refused && !mayAwaitLink(refused, false, 1) && !mayAwaitLink(refused, true, 0));
+  const [lost] = errors;
+  assert.ok(lost && !mayAwaitLink(lost, false, 1) && !mayAwaitLink(lost, true, 0));
+  const refused = backendUnavailable('x', { delivered: 'no', refusal: { status: 503, waitMs: undefined } });
+  assert.is(mayAwaitLink(refused, true, 1), false);
 });
 
 test('a reused conversation that had ended unnoticed is replaced once, and nothing is counted for it', () => {

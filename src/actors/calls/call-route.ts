@@ -22,6 +22,8 @@ import type { Tries } from './tries.ts';
 export interface CallRoute {
   /** The only instance that may answer at the moment; undefined when several may. */
   readonly onlyInstance: InstanceRef | undefined;
+  /** The instance to which the session of the call is bound: there it is repeated, or the session moves. Default: it has no session. */
+  readonly boundAt?: InstanceRef | undefined;
   /**
    * The next step of the call. `reason` says why the call asks again after it was sent; undefined before. `failed`: how the
    * failed attempt was sent; undefined without one, and for an opening.

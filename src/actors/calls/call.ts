@@ -333,7 +333,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
       sentIn: plan && (plan.conversation?.isReused ? 'reused' : 'fresh'),
       progress: this.#attempts.newest === undefined ? own : 'others',
     } as const;
-    const next = this.retries.decide(at, failed, route.onlyInstance);
+    const next = this.retries.decide(at, failed, route.boundAt);
     // A silent attempt is excluded already. The successor of an instance has the same id.
     if (next === 'reopen' || !group.has(at.ref)) this.tries.readmit(at.ref);
     else this.tries.exclude(at.ref);
@@ -354,12 +354,12 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     this.#waitUntil(linkKnown$);
   }
 
-  /** Ends a silent attempt at the only instance that may answer, if the session of the call can move to a better one. */
+  /** Ends a silent attempt where the session of the call is bound, if that can move to a better instance. */
   #abandonSilent(silent: Attempt): void {
     const { group, route } = this.#input;
-    const { onlyInstance } = route;
-    if (silent.ref !== onlyInstance) return;
-    if (!mayAbandon(silent, this.retries.hasMoved, group.pool.outliers.isSuspended(onlyInstance))) return;
+    const { boundAt } = route;
+    if (silent.ref !== boundAt) return;
+    if (!mayAbandon(silent, this.retries.hasMoved, group.pool.outliers.isSuspended(boundAt))) return;
     const step = this.#step('move');
     if (step.kind !== 'wait') return;
     const error = this.#silence(silent);
@@ -367,7 +367,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     this.#track(this.#attempts.newest?.ref);
     silent.end(atInstance(error, silent.ref.id));
     this.tries.exclude(silent.ref);
-    this.retries.noteFailure(silent, error, onlyInstance);
+    this.retries.noteFailure(silent, error, boundAt);
     this.#take(step);
   }
 

@@ -36,7 +36,7 @@ export class Retries {
   retriesMade = 0;
   #hasReopened = false;
   #hasMoved = false;
-  /** The first bound instance at which an attempt failed after its request had perhaps arrived. */
+  /** The first instance of its session at which an attempt failed after its request had perhaps arrived. */
   #uncertainAt: InstanceRef | undefined;
 
   /** `tries`: those of the call; each retry and each hedge counts there. */
@@ -48,20 +48,20 @@ export class Retries {
 
   /**
    * What follows a failure, and records the failure if it counts. An error says about its own attempt whether
-   * the request arrived; if an earlier attempt may have delivered it, the recorded failure says `unknown`. `bound`: the
-   * only instance that may answer.
+   * the request arrived; if an earlier attempt may have delivered it, the recorded failure says `unknown`. `boundAt`: see
+   * CallRoute.
    */
-  decide(at: NumberedAttempt, failed: CallFailure, bound: InstanceRef | undefined): AfterFailure {
+  decide(at: NumberedAttempt, failed: CallFailure, boundAt: InstanceRef | undefined): AfterFailure {
     const { error, progress } = failed;
     const next = nextAfter(failed, {
       attemptsLeft: this.#tries.left,
       retriesMade: this.retriesMade,
       hasReopened: this.#hasReopened,
       hasMoved: this.#hasMoved,
-      bound: bound && { mayHaveArrived: this.#mayHaveArrived(bound) },
+      bound: boundAt && { mayHaveArrived: this.#mayHaveArrived(boundAt) },
     });
     if (next === 'reopen') this.#hasReopened = true;
-    else this.noteFailure(at, error, progress === 'others' ? undefined : bound);
+    else this.noteFailure(at, error, progress === 'others' ? undefined : boundAt);
     return next;
   }
 
@@ -74,9 +74,9 @@ export class Retries {
     this.#hasMoved = true;
   }
 
-  /** Records a failure. `bound`: the only instance that may answer; undefined while other attempts are under way. */
-  noteFailure(failed: NumberedAttempt, error: GatewayError, bound: InstanceRef | undefined): void {
-    if (error.delivered === 'unknown') this.#uncertainAt ??= bound;
+  /** Records a failure. `boundAt`: see CallRoute; undefined while other attempts are under way. */
+  noteFailure(failed: NumberedAttempt, error: GatewayError, boundAt: InstanceRef | undefined): void {
+    if (error.delivered === 'unknown') this.#uncertainAt ??= boundAt;
     const isUncertain = error.delivered === 'no' && this.failure?.delivered === 'unknown';
     this.failure = atInstance(isUncertain ? perhapsDelivered(error) : error, failed.ref.id);
     this.#needsBudget = error.delivered !== 'no';
@@ -130,9 +130,9 @@ export class Retries {
     this.#report(silent, error);
   }
 
-  #mayHaveArrived(bound: InstanceRef): 'here' | 'earlier' | false {
+  #mayHaveArrived(boundAt: InstanceRef): 'here' | 'earlier' | false {
     if (this.#uncertainAt === undefined) return false;
-    return this.#uncertainAt === bound ? 'here' : 'earlier';
+    return this.#uncertainAt === boundAt ? 'here' : 'earlier';
   }
 
   #report(failed: NumberedAttempt, { code }: GatewayError): void {

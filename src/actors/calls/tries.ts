@@ -1,6 +1,6 @@
 // Where a call, or a search for a binding, was tried, and how often it may be tried again. Both ask it whether there is an
 // alternative, and when an opening at one instance is too slow to wait for it alone: then a call of a modern client goes on
-// elsewhere, and a search opens another binding beside it. Source: ADR 101, ADR 429.
+// elsewhere, and a search opens another binding beside it. Source: ADR 101, ADR 434.
 
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';

@@ -84,6 +84,10 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return this.#current?.route.onlyInstance;
   }
 
+  get boundAt(): InstanceRef | undefined {
+    return this.onlyInstance;
+  }
+
   step(call: RunningCall, reason?: StepReason): Step {
     this.#call = call;
     if (reason === 'hedge') return this.#hedge(call.tries);
@@ -170,7 +174,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
       const route = new BoundRoute(ref, request, kind, conversation);
       this.#current = { binding, route };
     }
-    // A failed instance is asked again while the session is bound to it.
+    // Without exclusions: a failed instance is asked again while the session is bound to it.
     const { route } = this.#current;
     if (route.next(undefined) !== undefined)
       return this.#untilMarked(binding) ?? new SessionStep(this, binding, request, 'session');

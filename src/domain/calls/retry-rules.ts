@@ -32,17 +32,16 @@ export interface CallHistory {
   /** True after it has made its session move: a call that fails everywhere must not move its session again and again. */
   readonly hasMoved: boolean;
   /**
-   * Where an earlier attempt may have arrived: at this instance, at one that the session has left, or at none. Undefined unless
-   * only one instance may answer at the moment.
+   * Where an earlier attempt may have arrived: at the instance to which the session of the call is bound, at one that the
+   * session has left, or at none. Undefined for a call without a session.
    */
   readonly bound: { readonly mayHaveArrived: 'here' | 'earlier' | false } | undefined;
 }
 
 /**
- * The way in which a call is tried again. `elsewhere`: at another instance. `here`: at the only instance that may
- * answer, after a pause. `move`: at another instance, but only if the session of the call moves there. `reopen`: at
- * the same instance in a new conversation; the failure does not count, because the reused one had ended unnoticed and
- * no backend got the request.
+ * The way in which a call is tried again. `elsewhere`: at another instance. `here`: where its session is bound, after a
+ * pause. `move`: at another instance, but only if its session moves there. `reopen`: at the same instance in a new
+ * conversation; the failure does not count, because the reused one had ended unnoticed and no backend got the request.
  */
 export type RetryKind = 'elsewhere' | 'here' | 'move' | 'reopen';
 
@@ -52,7 +51,7 @@ export type RetryKind = 'elsewhere' | 'here' | 'move' | 'reopen';
  */
 export type AfterFailure = RetryKind | 'keepOthers' | 'giveUp';
 
-/** Retries of a call at the only instance that may answer. */
+/** Retries of a call where its session is bound. */
 const MAX_AT_BOUND = 3;
 
 /**
@@ -104,8 +103,8 @@ export function mayHedge(
 }
 
 /**
- * True when a silent attempt at the only instance that may answer ends, if the session of the call can move. `isSuspended`: calls
- * of others get no answers there either.
+ * True when a silent attempt ends where the session of its call is bound, if that can move. `isSuspended`: calls of others get
+ * no answers there either.
  */
 export function mayAbandon(
   { isRepeatable }: Pick<CallFailure, 'isRepeatable'>,
@@ -117,10 +116,15 @@ export function mayAbandon(
 
 /**
  * True when a call that did not reach another node, and has no other instance, waits until its instance knows whether the link to
- * the node is lost, and then asks its route again: a call waits for a lost link, as later calls do. Source: ADR 295.
+ * the node is lost, and then asks its route again: a call waits for a lost link, as later calls do. A call that a backend there
+ * has refused did reach the node. Source: ADR 295.
  */
-export function mayAwaitLink(error: GatewayError, isElsewhere: boolean, attemptsLeft: number): boolean {
-  return isElsewhere && error.delivered === 'no' && attemptsLeft > 0;
+export function mayAwaitLink(
+  { delivered, facts: { refusal } }: GatewayError,
+  isElsewhere: boolean,
+  attemptsLeft: number,
+): boolean {
+  return isElsewhere && delivered === 'no' && refusal === undefined && attemptsLeft > 0;
 }
 
 /** True for what certainly did not arrive, and for what perhaps did if it does no harm; never for what was answered. */
