@@ -6,9 +6,9 @@ import { createActor, SimulatedClock } from 'xstate';
 import { Binding } from '../../../src/actors/sessions/binding.ts';
 import { clientSessionMachine } from '../../../src/actors/sessions/client-session.machine.ts';
 import {
-  boundTo,
   type ClientSessionEvent,
   newSession,
+  valueAfter,
 } from '../../../src/actors/sessions/session-transitions.ts';
 import { DEFAULT_POLICY, type TemplatePolicy } from '../../../src/balancing/policy.ts';
 import type { SessionValue } from '../../../src/domain/sessions/session-value.ts';
@@ -35,7 +35,7 @@ class FakeSession {
   settling = Promise.withResolvers<Binding>();
   signal: AbortSignal | undefined;
   constructor(binding: Binding) {
-    this.value = boundTo(newSession('t', 'ann', PLAIN), binding);
+    this.value = valueAfter(newSession('t', 'ann', PLAIN), { type: 'bound', binding });
     this.binding = binding;
   }
   get group() {
@@ -76,11 +76,11 @@ function setFailover(sessionFailover: TemplatePolicy['sessionFailover']): void {
 
 test('a session that is bound again where it was has the same value: nothing is written', async () => {
   const ref = await harness.add('a');
-  const value = boundTo(newSession('t', 'ann', PLAIN), bindingOf(ref));
+  const value = valueAfter(newSession('t', 'ann', PLAIN), { type: 'bound', binding: bindingOf(ref) });
   const read = structuredClone(value);
-  assert.is(boundTo(read, bindingOf(ref)), read);
+  assert.is(valueAfter(read, { type: 'bound', binding: bindingOf(ref) }), read);
   const moved = { ...read, binding: { instanceId: 'b', serverId: 'b', isShared: true } };
-  assert.equal(boundTo(moved, bindingOf(ref)), value);
+  assert.equal(valueAfter(moved, { type: 'bound', binding: bindingOf(ref) }), value);
 });
 
 test('keeps serving, or serves again, while its instance still serves it', async () => {

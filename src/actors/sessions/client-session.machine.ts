@@ -1,6 +1,6 @@
 // The session of one legacy client: what it is (domain/sessions/session-value.ts), its present binding, and its
-// states. While the session is in use this machine alone changes them; client-session.ts does the work of each
-// state, and follows what the machine emits.
+// states, while the session is in use. client-session.ts sends the events, does the work of each state, and follows what the
+// machine emits.
 //
 //   entering ─┬─ has a binding ─────────────► serving ── requested, upgrade ──► searching ── bound ──► serving
 //             ├─ had one, and was read again ─► unbound                             └─ failed ──► unbound
@@ -36,13 +36,7 @@ import type { SessionValue, StoredBinding } from '../../domain/sessions/session-
 import { noHealthyError } from '../no-instance.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-core.ts';
-import {
-  boundTo,
-  type ClientSessionEvent,
-  endedBy,
-  hasOtherCandidates,
-  mayMove,
-} from './session-transitions.ts';
+import { type ClientSessionEvent, hasOtherCandidates, mayMove, valueAfter } from './session-transitions.ts';
 
 /**
  * The state of a session that has an actor, besides the name of that state. One without an actor keeps only the value and
@@ -240,7 +234,7 @@ export const clientSessionMachine = setup({
       const isFirst = context.value.binding === undefined;
       const movedAtMs = isFirst ? context.movedAtMs : Math.round(context.session.deps.clock.now());
       const { binding } = event;
-      return { value: boundTo(context.value, binding), binding, movedAtMs, isAbandoned: false };
+      return { value: valueAfter(context.value, event), binding, movedAtMs, isAbandoned: false };
     }),
     /** Records the error of the failed search. An event without an error is that of the time limit. */
     fail: assign(({ context, event }) => {
@@ -263,20 +257,10 @@ export const clientSessionMachine = setup({
       const hasArrived = delivered === 'yes' || value.unsafe === 'yes';
       return { unsettledCalls, value: { ...value, unsafe: hasArrived ? 'yes' : others } };
     }),
-    setLevel: assign(({ context: { value }, event }) =>
-      event.type === 'levelSet' ? { value: { ...value, logLevel: event.level } } : {},
-    ),
-    addUri: assign(({ context: { value }, event }) => {
-      if (event.type !== 'subscribed' || value.uris.includes(event.uri)) return {};
-      return { value: { ...value, uris: [...value.uris, event.uri] } };
-    }),
-    removeUri: assign(({ context: { value }, event }) => {
-      if (event.type !== 'unsubscribed') return {};
-      return { value: { ...value, uris: value.uris.filter((uri) => uri !== event.uri) } };
-    }),
-    setEndReason: assign(({ context: { value }, event }) => {
-      const reason = event.type === 'end' ? event.reason : 'instanceGone';
-      return { value: endedBy(value, reason) };
+    change: assign({ value: ({ context: { value }, event }) => valueAfter(value, event) }),
+    end: assign({
+      value: ({ context: { value }, event }) =>
+        valueAfter(value, event.type === 'end' ? event : { type: 'end', reason: 'instanceGone' }),
     }),
     serve: emit(({ context: { binding, failure } }) => {
       if (binding === undefined) throw new Error('a session without a binding serves nothing');
@@ -313,9 +297,9 @@ export const clientSessionMachine = setup({
     setIdle: '.idle',
     abandon: { actions: 'abandon' },
     unsafeCallNoted: { actions: 'noteUnsafe' },
-    levelSet: { actions: 'setLevel' },
-    subscribed: { actions: 'addUri' },
-    unsubscribed: { actions: 'removeUri' },
+    levelSet: { actions: 'change' },
+    subscribed: { actions: 'change' },
+    unsubscribed: { actions: 'change' },
   },
   states: {
     entering: {
@@ -374,7 +358,7 @@ export const clientSessionMachine = setup({
         ],
       },
     },
-    ended: { type: 'final', entry: ['setEndReason', 'emitEnded', 'forgetFailure'] },
+    ended: { type: 'final', entry: ['end', 'emitEnded', 'forgetFailure'] },
     idle: { type: 'final' },
   },
 });

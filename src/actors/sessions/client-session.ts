@@ -1,7 +1,8 @@
 // One session of a legacy client with one template: it keeps its id when it moves to another instance, and answers
 // its calls before it ends. client-session.machine.ts decides about its states; the session makes that actor with
-// the first request that needs one, ends it when it is idle, and does the work of each state. Its calls are in
-// session-calls.ts, its idle time in idle-sweep.ts.
+// the first request that needs one, ends it when it is idle, and does the work of each state. What others change of the
+// session passes `send`; what follows from a change is in `#follow`. Its calls are in session-calls.ts, its idle time in
+// idle-sweep.ts.
 
 import { AsyncSubject, firstValueFrom, Observable, of } from 'rxjs';
 import { Actor, createActor } from 'xstate';
@@ -43,13 +44,7 @@ import type { SessionCore } from './session-core.ts';
 import type { SessionDeps, SessionOptions } from './session-deps.ts';
 import { sessionMoved } from './session-events.ts';
 import { SessionMessages } from './session-messages.ts';
-import {
-  boundTo,
-  type ClientSessionEvent,
-  endedBy,
-  isRecoverable,
-  leftBinding,
-} from './session-transitions.ts';
+import { type ClientSessionEvent, isRecoverable, leftBinding, valueAfter } from './session-transitions.ts';
 import { WaitingRequests } from './waiting-requests.ts';
 
 /** A session of a legacy client. Its members are described in mcp-session.ts and session-core.ts. */
@@ -219,12 +214,7 @@ export class ClientSession implements McpSession, SessionCore {
 
   /** Ends the session and its calls; later reasons are ignored. Resolves when a dedicated conversation is closed. */
   async close(reason: EndReason = 'closed'): Promise<void> {
-    const state = this.#state;
-    if (state instanceof Actor) state.send({ type: 'end', reason });
-    else if (state.value.endReason === undefined) {
-      this.#state = { ...state, value: endedBy(state.value, reason) };
-      this.#end(false, undefined);
-    }
+    this.send({ type: 'end', reason });
     await this.binding?.close();
   }
 
@@ -315,8 +305,9 @@ export class ClientSession implements McpSession, SessionCore {
   }
 
   send(event: ClientSessionEvent): void {
-    if (!(this.#state instanceof Actor)) return;
-    this.#state.send(event);
+    const state = this.#state;
+    if (state instanceof Actor) state.send(event);
+    else if (state.value.endReason === undefined) this.#change(state, event);
     this.#row?.changed();
   }
 
@@ -368,6 +359,13 @@ export class ClientSession implements McpSession, SessionCore {
     actor.start();
   }
 
+  /** Changes a session without an actor, which has no states: an event changes its value and its binding only. */
+  #change({ value, binding: from }: Pick<SessionCore, 'value' | 'binding'>, event: ClientSessionEvent): void {
+    this.#state = { value: valueAfter(value, event), binding: event.type === 'bound' ? event.binding : from };
+    if (event.type === 'bound') this.#follow({ type: 'bound', from, stored: value.binding });
+    if (event.type === 'end') this.#follow({ type: 'ended', isLost: false, failure: undefined });
+  }
+
   #dropActor(): void {
     const { value, binding } = this.#present;
     this.#state = { value, binding };
@@ -394,9 +392,7 @@ export class ClientSession implements McpSession, SessionCore {
   #bindAt(ref: InstanceRef | undefined): boolean {
     const binding = ref && this.#binder.at(ref, this.#needs);
     if (binding === undefined) return false;
-    const { value, binding: from } = this.#present;
-    this.#state = { value: boundTo(value, binding), binding };
-    this.#bound(from, value.binding);
+    this.send({ type: 'bound', binding });
     return true;
   }
 

@@ -45,7 +45,7 @@ export interface SessionCore {
    * aggregate session uses the row of the whole session. Undefined when the session is not stored.
    */
   readonly unsafeMark: UnsafeMark | undefined;
-  /** Sends an event to the actor of the session. Without effect while there is no actor. */
+  /** Changes the session by this event, in its actor if there is one. Without effect when the session is over. */
   send(event: ClientSessionEvent): void;
   /**
    * Asks the state machine for a usable binding: because a request found none, because a request needs a dedicated

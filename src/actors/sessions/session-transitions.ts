@@ -1,5 +1,5 @@
-// The events that change the state of a client's session, and pure functions from one value to the next.
-// client-session.machine.ts applies them while the session has an actor, client-session.ts otherwise.
+// The events that change a client's session, and pure functions from one value to the next. client-session.machine.ts decides
+// about the events while the session has an actor, otherwise they change its value and its binding only (ClientSession.send).
 
 import type { Delivered } from '../../domain/errors/errors.ts';
 import type { EndReason } from '../../domain/errors/session-ends.ts';
@@ -44,8 +44,30 @@ export function newSession(
   };
 }
 
+/**
+ * The value of the session after this event; the same object if the event changes nothing of it. The mark `unsafe` depends on the
+ * calls under way, which only the machine counts.
+ */
+export function valueAfter(before: SessionValue, event: ClientSessionEvent): SessionValue {
+  const { uris } = before;
+  switch (event.type) {
+    case 'bound':
+      return boundTo(before, event.binding);
+    case 'end':
+      return { ...before, endReason: event.reason };
+    case 'levelSet':
+      return { ...before, logLevel: event.level };
+    case 'subscribed':
+      return uris.includes(event.uri) ? before : { ...before, uris: [...uris, event.uri] };
+    case 'unsubscribed':
+      return { ...before, uris: uris.filter((uri) => uri !== event.uri) };
+    default:
+      return before;
+  }
+}
+
 /** The value of the session with this binding. */
-export function boundTo(before: SessionValue, binding: Binding): SessionValue {
+function boundTo(before: SessionValue, binding: Binding): SessionValue {
   const { greeted = binding.storedHandshake } = before;
   const { storedBinding } = binding;
   // A session that was read again, and is bound where it was, has not changed: its row is not written.
@@ -72,11 +94,6 @@ export function leftBinding(
 ): StoredBinding | undefined {
   const isSame = from === undefined ? stored?.serverId === ref.serverId : from.ref === ref;
   return isSame ? undefined : stored;
-}
-
-/** The value of the session after its end. */
-export function endedBy(value: SessionValue, reason: EndReason): SessionValue {
-  return { ...value, endReason: reason };
 }
 
 /** False when the session must stay at its instance, because calls may not be made again at another one. */
