@@ -5,7 +5,6 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
 import { IssuerKeys } from '../../../src/auth/issuers/issuer-keys.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { OutsidePlaces } from '../../../src/net/outside/outside-places.ts';
 import { askOutside } from '../../../src/net/outside/request.ts';
 import { BackendFetch } from '../../../src/vault/backend-fetch.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -110,31 +109,5 @@ test('leave their places at once: the 21st is sent, too', () =>
         /closed the connection without an answer/,
       );
   }));
-
-test('silent servers have few places, and leave the others to servers that answer', async () => {
-  let nowMs = 0;
-  const places = new OutsidePlaces({ ...systemClock, now: () => nowMs });
-  const leaves = Array.from({ length: 100 }, (_, index) => places.take(`silent-${index}`));
-  const taken = leaves.flatMap((leave) => leave ?? []);
-  assert.is(taken.length, 40, 'of servers that were never asked');
-  for (const leave of taken) leave(true);
-  for (const [place, name] of [`silent-1`, `silent-2`, 'good'].entries()) {
-    const leave = places.take(name);
-    assert.ok(leave, `${place}`);
-    leave(name !== 'good');
-  }
-  const again = Array.from({ length: 40 }, (_, index) => places.take(`silent-${index}`));
-  assert.is(again.filter((leave) => leave !== undefined).length, 10);
-  assert.ok(places.take('good'), 'one that answers has its places');
-  for (const leave of again) leave?.(false);
-  assert.is(
-    Array.from({ length: 40 }, () => places.take('good')).filter(Boolean).length,
-    19,
-    'of one server',
-  );
-  nowMs = 60_000;
-  const later = Array.from({ length: 40 }, (_, index) => places.take(`silent-${index}`));
-  assert.is(later.filter(Boolean).length, 40, 'a minute later they may have recovered');
-});
 
 test.run();
