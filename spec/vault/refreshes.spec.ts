@@ -88,7 +88,7 @@ const refreshes = suite('refreshes of tokens');
 
 refreshes('of many users at the same time wait for each other', async () => {
   const USERS = 60;
-  const AT_THE_SAME_TIME = 8;
+  const AT_THE_SAME_TIME = 16;
   const token = (count: number) => {
     const isFirst = count <= USERS;
     return { access_token: `a${count}`, refresh_token: `r${count}`, expires_in: isFirst ? 0 : 3_600 };

@@ -7,7 +7,7 @@ import type { Clock } from '../domain/time/clock.ts';
 import { lookupOutside } from '../net/lookup.ts';
 import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../net/network-guard.ts';
 import { allowedLookup } from '../net/outside/allowed-lookup.ts';
-import { OutsidePlaces } from '../net/outside/outside-places.ts';
+import { type OutsidePlace, OutsidePlaces } from '../net/outside/outside-places.ts';
 import {
   askOutside,
   type OutsideAnswer,
@@ -61,6 +61,8 @@ export interface BackendFetchRequest {
   readonly isBodyIgnored?: boolean;
   /** The rules for reading a body that may never end: the part of it that came counts. */
   readonly partly?: PartlyRead;
+  /** The place for which was waited. Default: one of those that are free. */
+  readonly place?: OutsidePlace | undefined;
 }
 
 /**
@@ -95,11 +97,16 @@ export class BackendFetch {
     this.#isOpen = addressesIn(options.openNetworks);
   }
 
+  /** Waits for a place for a request to this address; undefined if there was none within the time, in ms. */
+  place(address: string, maxWaitMs: number): Promise<OutsidePlace | undefined> {
+    return this.#places.wait(readUrl(address).host, maxWaitMs);
+  }
+
   /** Sends a request. `endpoint`: that of the backend that caused it. Rejects with BackendFetchFailure. */
   async send(endpoint: string, address: string, request: BackendFetchRequest = {}): Promise<Response> {
     const url = readUrl(address);
     const isAllowed = this.#ruleFor(new URL(endpoint), url);
-    const leave = this.#places.take(url.host);
+    const leave = request.place ?? this.#places.take(url.host);
     if (leave === undefined)
       throw new BackendFetchFailure('too many authorization servers are being asked at this moment');
     let isSilent = false;
@@ -146,7 +153,7 @@ export class BackendFetch {
       refused: () => refused,
       failed: (thrown) => thrown,
     });
-    const { headers = {}, isBodyIgnored = false, partly, ...others } = request;
+    const { headers = {}, isBodyIgnored = false, partly, place: _, ...others } = request;
     const { clock } = this.#options;
     const read: OutsideRequest['read'] = isBodyIgnored
       ? async () => Buffer.alloc(0)

@@ -1,5 +1,6 @@
 // Asks an authorization server by the library, through the guarded requests, and makes one kind of failure of all errors.
 
+import type { OutsidePlace } from '../net/outside/outside-places.ts';
 import { type BackendFetch, BackendFetchFailure } from './backend-fetch.ts';
 
 /** The server has answered with an error of OAuth. `code`: such as `invalid_grant`. */
@@ -23,10 +24,21 @@ export class OAuthRequests {
     this.#fetch = fetch;
   }
 
-  /** Runs a function of the library. `endpoint`: that of the backend. Rejects with OAuthRefusal, and with BackendFetchFailure. */
-  async ask<T>(endpoint: string, run: (options: AskOptions) => Promise<T>): Promise<T> {
+  /** Waits for a place for one request to this address; undefined if there was none within the time, in ms. */
+  place(address: string, maxWaitMs: number): Promise<OutsidePlace | undefined> {
+    return this.#fetch.place(address, maxWaitMs);
+  }
+
+  /**
+   * Runs a function of the library. `endpoint`: that of the backend; `place`: that of its only request, if it has waited for
+   * one. Rejects with OAuthRefusal, and with BackendFetchFailure.
+   */
+  async ask<T>(endpoint: string, run: (options: AskOptions) => Promise<T>, place?: OutsidePlace): Promise<T> {
     const options = await optionsFor((url, { method, headers, body }) =>
-      this.#fetch.send(endpoint, url, { method, headers, ...(body == null ? {} : { body: String(body) }) }),
+      this.#fetch.send(endpoint, url, {
+        ...{ method, headers, place },
+        ...(body == null ? {} : { body: String(body) }),
+      }),
     );
     try {
       return await run(options);

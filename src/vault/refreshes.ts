@@ -3,10 +3,9 @@
 import { hasCode } from '../domain/errors/errors.ts';
 import type { WhyNotConnected } from '../domain/instances/account-connection.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
-import { DAY_MS, MAX_SKEW_MS, sleep } from '../domain/time/clock.ts';
-import { FairSlots } from '../domain/time/fair-slots.ts';
-import type { Timing } from '../domain/time/task-scheduler.ts';
+import { type Clock, DAY_MS, MAX_SKEW_MS, sleep } from '../domain/time/clock.ts';
 import { scopesIn } from '../net/http1/challenge.ts';
+import type { OutsidePlace } from '../net/outside/outside-places.ts';
 import { untilDatabaseAnswers } from '../persistence/until-database-answers.ts';
 import {
   type AccountConnections,
@@ -25,8 +24,6 @@ const REFRESH_LEASE_MS = 30_000;
 /** The longest wait for another node, or for other refreshes at the same server, in ms. */
 const WAIT_MS = 10_000;
 const CHECK_MS = 100;
-/** The most refreshes at one server: fewer than it may get requests after a silence, so that new accounts can be connected. ADR 414. */
-const MAX_AT_ONE_SERVER = 8;
 /** The time after which a row is read again, in ms: another node may have ended the connection. */
 const FRESH_MS = 10_000;
 /** The time before its end at which a token is renewed, in ms; or in the last quarter of its life. */
@@ -63,7 +60,8 @@ interface KnownToken extends Pick<StoredAccountConnection, 'expiresAtMs' | 'dueA
   readonly readAtMs: number;
 }
 
-interface RefreshesOptions extends Timing {
+interface RefreshesOptions {
+  readonly clock: Clock;
   /** The lives of the nodes; undefined on the only node. */
   readonly lives?: Lives | undefined;
   readonly connections: AccountConnections;
@@ -94,19 +92,9 @@ export class Refreshes {
   readonly #leases = new LruMap<{ readonly untilMs: number; readonly sinceMs: number }>(MAX_KNOWN);
   /** The connections whose new tokens this node has, and which the database has not taken yet. */
   readonly #unstored = new Set<string>();
-  /**
-   * Users whose tokens end at the same time, as after a night, wait for each other here; without this, the bound of requests to
-   * one server (OutsidePlaces) would refuse most of them. Source: ADR 316.
-   */
-  readonly #slots: FairSlots;
 
   constructor(options: RefreshesOptions) {
     this.#options = options;
-    const { clock, scheduler } = options;
-    const refusal = () =>
-      new BackendFetchFailure('its authorization server renews other tokens, and has not finished');
-    const bounds = { atOnce: Number.POSITIVE_INFINITY, atOncePerShare: MAX_AT_ONE_SERVER };
-    this.#slots = new FairSlots({ ...bounds, refusal, clock, scheduler });
   }
 
   /** The token from memory, if it need not be read or refreshed now. */
@@ -197,11 +185,9 @@ export class Refreshes {
       else
         try {
           const { refreshToken } = value;
-          isRenewed = await this.#slots.take({
-            shareId: backend.server.issuer,
-            maxWaitMs: mayStillBeUsed ? 0 : WAIT_MS,
-            start: () => this.#refresh(target, backend, read, refreshToken, tries),
-          });
+          const place = await this.#place(backend, mayStillBeUsed ? 0 : WAIT_MS);
+          const refreshed = this.#refresh(target, backend, read, refreshToken, tries, place);
+          isRenewed = await refreshed.finally(place);
         } catch (thrown) {
           if (!mayStillBeUsed) throw thrown;
           return this.#keep(read, before);
@@ -253,6 +239,16 @@ export class Refreshes {
     return true;
   }
 
+  /**
+   * A place for the request of a refresh. Users whose tokens end at the same time, as after a night, wait here for each other,
+   * before they take leases: these would end meanwhile. Source: ADR 316, ADR 440.
+   */
+  async #place({ server }: OAuthBackend, maxWaitMs: number): Promise<OutsidePlace> {
+    const place = await this.#options.requests.place(server.token_endpoint, maxWaitMs);
+    if (place !== undefined) return place;
+    throw new BackendFetchFailure('its authorization server renews other tokens, and has not finished');
+  }
+
   #keep({ key, connectedAt, value }: ReadAccountConnection, before: KnownToken | undefined): string {
     const { clock, onReplaced } = this.#options;
     const { accessToken: token, expiresAtMs, dueAtMs } = value;
@@ -271,6 +267,7 @@ export class Refreshes {
     read: ReadAccountConnection,
     refreshToken: string,
     tries: number,
+    place: OutsidePlace,
   ): Promise<boolean> {
     const { connections, clock } = this.#options;
     const failed = this.#failed.get(read.key);
@@ -280,7 +277,7 @@ export class Refreshes {
     if (taken === undefined) return false;
     let answer: ReturnType<typeof tokensIn>;
     try {
-      answer = await this.#asked(target, backend, taken.value, refreshToken);
+      answer = await this.#asked(target, backend, taken.value, refreshToken, place);
     } catch (thrown) {
       if (thrown instanceof OAuthRefusal && FINAL.has(thrown.code)) {
         await this.#end(taken, thrown.message);
@@ -333,6 +330,7 @@ export class Refreshes {
     backend: OAuthBackend,
     value: StoredAccountConnection,
     refreshToken: string,
+    place: OutsidePlace,
   ) {
     const { clients, requests, clock } = this.#options;
     const { server, resource } = backend;
@@ -341,15 +339,18 @@ export class Refreshes {
     const own = clients.holding(target, value);
     if (own === undefined) throw new OAuthRefusal('invalid_client');
     const [client, auth] = await clients.authOf(own, server);
-    const answer = await requests.ask(target.endpoint, async (options) =>
-      oauth.processRefreshTokenResponse(
-        server,
-        client,
-        await oauth.refreshTokenGrantRequest(server, client, auth, refreshToken, {
-          ...options,
-          additionalParameters: { resource },
-        }),
-      ),
+    const answer = await requests.ask(
+      target.endpoint,
+      async (options) =>
+        oauth.processRefreshTokenResponse(
+          server,
+          client,
+          await oauth.refreshTokenGrantRequest(server, client, auth, refreshToken, {
+            ...options,
+            additionalParameters: { resource },
+          }),
+        ),
+      place,
     );
     return tokensIn(answer, clock.wall());
   }

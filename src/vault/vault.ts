@@ -8,6 +8,7 @@ import {
   SHARED,
   type WayToBeKnown,
 } from '../domain/instances/account-connection.ts';
+import { spreadClock } from '../domain/time/clock.ts';
 import type { Timing } from '../domain/time/task-scheduler.ts';
 import type { AddressCheck } from '../net/network-guard.ts';
 import type { SystemLookups } from '../net/system-lookups.ts';
@@ -73,7 +74,8 @@ export class Vault {
   constructor(options: VaultOptions) {
     this.#options = options;
     const { store, address, openNetworks = [], warn = (line) => process.emitWarning(line), clock } = options;
-    const fetch = new BackendFetch({ ...options, openNetworks });
+    const spread = spreadClock(options.scheduler, clock);
+    const fetch = new BackendFetch({ ...options, openNetworks, clock: spread });
     const requests = new OAuthRequests(fetch);
     this.#requests = requests;
     this.#backends = new OAuthBackends({ store, fetch, clock });
