@@ -195,8 +195,52 @@ test('an import refuses programs of one node where names of nodes do not return,
   assert.match(String(problems), /^two\/two: .*Set "node" to "any"/);
 });
 
-test.run();
+/** That many parts, by id. */
+function many(count: number, value: object): Record<string, object> {
+  return Object.fromEntries(Array.from({ length: count }, (_, index) => [`x${index}`, value]));
+}
+
+test('refuses what would exceed the bounds of a registry, and takes the rest', async () => {
+  const full = (most: string) => `The registry is full (${most}): deregister or delete unused ones first.`;
+  const endpoint = 'http://127.0.0.1:9';
+  const store = new MemoryStore();
+  const present = Array.from({ length: 10_000 }, (_, index) => definition(`x${index}`, { template: 'a' }));
+  store.instances.list = async () => present;
+  store.definitions.list = async () =>
+    Object.keys(many(1_000, {})).map((id) => ({ id, value: definitions.files }));
+  const written = {
+    templates: {
+      a: { instances: { x0: { endpoint }, new: { endpoint } } },
+      ...many(1_000, { instances: [] }),
+    },
+    definitions: { x0: definitions.files, d: definitions.files },
+    views: Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`v${index}`, VIEW])),
+  };
+  const { added, replaced, problems } = await take(store, written);
+  assert.equal(replaced, ['definitions.x0', 'a/x0']);
+  assert.is(added.length, 1_000);
+  assert.equal(problems, [
+    `definitions.d: ${full('1000 stored definitions')}`,
+    `a/new: ${full('10000 instances')}`,
+    `views.v1000: ${full('1000 views')}`,
+  ]);
+  const templates = many(2_000, { instances: [] });
+  assert.equal((await take(store, { templates })).problems, [`templates.x1999: ${full('2000 templates')}`]);
+});
+
+test('refuses large parts whose memory would exceed that of a registry', async () => {
+  const store = new MemoryStore();
+  const metadata = { large: 'x'.repeat(1024 * 1024) };
+  store.instances.list = async () =>
+    Array.from({ length: 70 }, (_, index) => definition(`x${index}`, { template: 'a', metadata }));
+  const endpoint = 'http://127.0.0.1:9';
+  const instances = { large: { endpoint, metadata: { large: 'x'.repeat(6_000) } }, small: { endpoint } };
+  const { added, problems } = await take(store, { templates: { a: { instances } } });
+  assert.match(`${added} ${problems}`, /^a\/small a\/large: .*64 MiB of large instances/);
+});
 
 async function take(store: MemoryStore, written: object, where = context) {
   return importDocument(store, await parseRegistryDocument(JSON.stringify(written), 'x.json'), where);
 }
+
+test.run();

@@ -7,13 +7,21 @@ import { commandExposes, duplicateView, registryFull } from '../../domain/errors
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { isStored } from '../../domain/instances/transport-kinds.ts';
 import { definedFields, type JsonObject } from '../../domain/json/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { keptBytes } from '../../domain/memory/held-bytes.ts';
 import { ANY_NODE, runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { defineInstance, withTemplateAuth } from '../../domain/registration/registration.ts';
 import { NO_NAMES, type StoredView, type ViewDefinition } from '../../domain/views/view.ts';
 import type { Store, StoredDefinition } from '../../persistence/store.ts';
+import { MAX_INSTANCES, MAX_INSTANCES_BYTES } from '../../registry/active-registry.ts';
 import { escapePlaceholders } from '../../registry/files/entry-placeholders.ts';
 import type { RegistryContents } from '../../registry/files/registry-file.ts';
-import { checkedDefinition, MAX_DEFINITIONS } from '../../registry/kinds/definition-registry.ts';
+import {
+  checkedDefinition,
+  MAX_DEFINITION_BYTES,
+  MAX_DEFINITIONS,
+} from '../../registry/kinds/definition-registry.ts';
+import { MAX_VIEW_BYTES, MAX_VIEWS } from '../../registry/kinds/view-registry.ts';
 import { exposureOf, type ProtectedPath, protectedDatabase } from '../../templates/command-exposure.ts';
 import { SCRATCH } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
@@ -145,23 +153,27 @@ export async function importDocument(store: Store, contents: RegistryContents, c
   const [added, replaced]: [string[], string[]] = [[], []];
   const problems = [...contents.problems];
   const result = { added, replaced, problems };
+  const names = new TemplateNames(views);
+  for (const { name } of await store.templates.list()) names.add(name);
+  for (const { id } of await store.definitions.list()) names.add(id);
   for (const settings of contents.templates)
-    if (views.has(settings.name))
-      problems.push(`templates.${settings.name}: ${duplicateView(settings.name, 'view').message}`);
-    else await store.templates.save(settings);
+    await orProblem(result, `templates.${settings.name}`, async () => {
+      names.admit(settings.name);
+      await store.templates.save(settings);
+    });
   const templates = new Map((await store.templates.list()).map(({ name, auth }) => [name, auth]));
   const known = new Map((await store.instances.list()).map((each) => [`${each.template}/${each.id}`, each]));
   const { file } = store;
   const protectedPaths = [...(file === undefined ? [] : protectedDatabase(file)), ...context.protectedPaths];
-  await importDefinitions(store, contents.definitions, { ...context, protectedPaths, views, result });
+  await importDefinitions(store, contents.definitions, { ...context, protectedPaths, names, result });
   const serverIds = new Set(Array.from(known.values(), ({ serverId }) => serverId));
   const isServerIdTaken = (serverId: string) => serverIds.has(serverId);
+  const bounds = new Bounds('instances', MAX_INSTANCES, MAX_INSTANCES_BYTES, known.values());
   for (const { template, input, serverId = '' } of contents.entries) {
     const name = `${template}/${input.id}`;
     const isOwn = [`${template}.${input.id}`, `${template}~${input.id}`].includes(serverId);
     const keepsServerId = isOwn && !known.has(name) && !isServerIdTaken(serverId);
-    try {
-      if (views.has(template)) throw duplicateView(template, 'view');
+    await orProblem(result, name, async () => {
       const defined = defineInstance(template, withTemplateAuth(input, templates.get(template)), {
         ...context,
         find: (id) => known.get(`${template}/${id}`),
@@ -171,22 +183,17 @@ export async function importDocument(store: Store, contents: RegistryContents, c
       const definition = keepsServerId ? { ...defined, serverId } : defined;
       const exposure = await exposureOf(definition, protectedPaths, { from: context.folder });
       if (exposure !== undefined) throw commandExposes(exposure.reason);
+      bounds.admit(definition, known.get(name));
+      names.admit(template);
       if (!templates.has(template)) await store.templates.save({ name: template, loadBalancer: {} });
       templates.set(template, templates.get(template));
       await store.instances.save(definition);
       (known.has(name) ? replaced : added).push(name);
       known.set(name, definition);
       serverIds.add(definition.serverId);
-    } catch (thrown) {
-      const error = asGatewayError(thrown);
-      // All further changes would fail, too.
-      if (error.code === 'DATABASE_UNAVAILABLE') throw error;
-      problems.push(`${name}: ${error.message}`);
-    }
+    });
   }
-  const defined = (await store.definitions.list()).map(({ id }) => id);
-  const names = new Set([...templates.keys(), ...defined]);
-  await importViews(store, contents.views, names, views, { now: context.now, result });
+  await importViews(store, contents.views, { names, known: views, now: context.now, result });
   return result;
 }
 
@@ -196,6 +203,70 @@ interface ImportResult {
   readonly problems: string[];
 }
 
+/** Runs the import of one part. An error is a problem, unless all further changes would fail, too. */
+async function orProblem({ problems }: ImportResult, name: string, run: () => Promise<void>): Promise<void> {
+  try {
+    await run();
+  } catch (thrown) {
+    const error = asGatewayError(thrown);
+    if (error.code === 'DATABASE_UNAVAILABLE') throw error;
+    problems.push(`${name}: ${error.message}`);
+  }
+}
+
+/** The names of templates, which have no name of a view and a bound. */
+class TemplateNames {
+  readonly #views: { has(id: string): boolean };
+  readonly #names = new Set<string>();
+
+  constructor(views: { has(id: string): boolean }) {
+    this.#views = views;
+  }
+
+  has(name: string): boolean {
+    return this.#names.has(name);
+  }
+
+  add(name: string): void {
+    this.#names.add(name);
+  }
+
+  /** DUPLICATE_VIEW, REGISTRY_FULL. */
+  admit(name: string): void {
+    if (this.#views.has(name)) throw duplicateView(name, 'view');
+    if (!this.#names.has(name) && this.#names.size >= LIMITS.templates)
+      throw registryFull('templates', LIMITS.templates);
+    this.#names.add(name);
+  }
+}
+
+/** The bounds of a registry for one kind of its parts: their number, and the memory of the large ones. */
+class Bounds {
+  readonly #what: string;
+  readonly #most: number;
+  readonly #mostBytes: number;
+  #count = 0;
+  #bytes = 0;
+
+  constructor(what: string, most: number, mostBytes: number, present: Iterable<object>) {
+    [this.#what, this.#most, this.#mostBytes] = [what, most, mostBytes];
+    for (const part of present) {
+      this.#count += 1;
+      this.#bytes += keptBytes(part);
+    }
+  }
+
+  /** REGISTRY_FULL when the part, which is new or replaces `before`, would exceed a bound. */
+  admit(part: object, before: object | undefined): void {
+    if (before === undefined && this.#count >= this.#most) throw registryFull(this.#what, this.#most);
+    const more = keptBytes(part) - (before === undefined ? 0 : keptBytes(before));
+    if (more > 0 && this.#bytes + more > this.#mostBytes)
+      throw registryFull(`MiB of large ${this.#what}`, this.#mostBytes / 1024 ** 2);
+    if (before === undefined) this.#count += 1;
+    this.#bytes += more;
+  }
+}
+
 /** Saves template definitions, which replace those with their ids. */
 async function importDefinitions(
   store: Store,
@@ -203,20 +274,18 @@ async function importDefinitions(
   {
     folder,
     protectedPaths,
-    views,
+    names,
     result,
   }: Pick<ImportContext, 'folder' | 'protectedPaths'> & {
-    readonly views: { has(name: string): boolean };
+    readonly names: TemplateNames;
     readonly result: ImportResult;
   },
 ): Promise<void> {
   if (wanted.length === 0) return;
-  const known = new Set((await store.definitions.list()).map(({ id }) => id));
+  const known = new Map((await store.definitions.list()).map(({ id, value }) => [id, value]));
+  const bounds = new Bounds('stored definitions', MAX_DEFINITIONS, MAX_DEFINITION_BYTES, known.values());
   for (const { id, value } of wanted)
-    try {
-      if (views.has(id)) throw duplicateView(id, 'view');
-      if (!known.has(id) && known.size >= MAX_DEFINITIONS)
-        throw registryFull('stored definitions', MAX_DEFINITIONS);
+    await orProblem(result, `definitions.${id}`, async () => {
       const definition = checkedDefinition(id, value);
       const { command = '', args = [], env_vars: env = {} } = instanceInputOf(definition, SCRATCH);
       const exposure =
@@ -224,33 +293,48 @@ async function importDefinitions(
           ? undefined
           : await exposureOf({ command, args, env }, protectedPaths, { from: folder });
       if (exposure !== undefined) throw commandExposes(exposure.reason);
-      await store.definitions.save({ id, value: definition as JsonObject });
+      const stored = definition as JsonObject;
+      bounds.admit(stored, known.get(id));
+      names.admit(id);
+      await store.definitions.save({ id, value: stored });
       (known.has(id) ? result.replaced : result.added).push(`definitions.${id}`);
-      known.add(id);
-    } catch (thrown) {
-      const error = asGatewayError(thrown);
-      if (error.code === 'DATABASE_UNAVAILABLE') throw error;
-      result.problems.push(`definitions.${id}: ${error.message}`);
-    }
+      known.set(id, stored);
+    });
 }
 
 /** Saves views, which replace those with their ids. */
 async function importViews(
   store: Store,
   wanted: readonly ViewDefinition[],
-  templates: { has(name: string): boolean },
-  known: ReadonlyMap<string, StoredView>,
-  { now, result }: { readonly now: string; readonly result: ImportResult },
+  {
+    names: templates,
+    known,
+    now,
+    result,
+  }: {
+    readonly names: TemplateNames;
+    readonly known: ReadonlyMap<string, StoredView>;
+    readonly now: string;
+    readonly result: ImportResult;
+  },
 ): Promise<void> {
+  const present = Array.from(known.values(), partsOf);
+  const bounds = new Bounds('views', MAX_VIEWS, MAX_VIEW_BYTES, present);
   for (const definition of wanted) {
     const { id } = definition;
     const before = known.get(id) ?? null;
     const { names } = before ?? { names: NO_NAMES };
-    if (templates.has(id)) {
-      result.problems.push(`views.${id}: ${duplicateView(id, 'template').message}`);
-      continue;
-    }
-    await store.views.save({ definition, names, source: 'api', updatedAt: now }, before);
-    (before === null ? result.added : result.replaced).push(`views.${id}`);
+    await orProblem(result, `views.${id}`, async () => {
+      if (templates.has(id)) throw duplicateView(id, 'template');
+      const view = { definition, names, source: 'api' as const, updatedAt: now };
+      bounds.admit(partsOf(view), before === null ? undefined : partsOf(before));
+      await store.views.save(view, before);
+      (before === null ? result.added : result.replaced).push(`views.${id}`);
+    });
   }
+}
+
+/** What the bound of the memory of views counts. */
+function partsOf({ definition, names }: StoredView): object {
+  return { definition, names };
 }
