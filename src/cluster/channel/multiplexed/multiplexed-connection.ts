@@ -10,6 +10,7 @@ import { LOST_PING_MS } from '../peer-ping.ts';
 import { INSTANCE_PATHS, PEER_HEADERS, refusalIn } from '../peer-protocol.ts';
 import {
   MAX_MULTIPLEXED,
+  MAX_TOKEN_BYTES,
   MESSAGE,
   MessageReader,
   MessageWriter,
@@ -58,9 +59,10 @@ export class MultiplexedConnection {
   #exchanges = new CallMap<PeerExchange>();
   /** Requests of this turn of the event loop. */
   #pending: Pending[] = [];
-  /** The slot of each token, and the token of each slot. */
+  /** The slot of each token, the oldest first, and the token of each slot. */
   readonly #slots = new Map<string, number>();
   readonly #tokens: string[] = [];
+  #tokenBytes = 0;
   #nextSlot = 0;
   #nextNumber = 0;
   /** The answer to the upgrade, until it is complete. */
@@ -201,11 +203,21 @@ export class MultiplexedConnection {
     if (known !== undefined) return known;
     const slot = this.#nextSlot;
     this.#nextSlot = (slot + 1) % TOKEN_SLOTS;
-    this.#slots.delete(this.#tokens[slot] ?? '');
+    this.#forget(this.#tokens[slot]);
+    for (const [oldest, place] of this.#slots) {
+      if (this.#tokenBytes + token.length <= MAX_TOKEN_BYTES) break;
+      this.#forget(oldest);
+      this.#writer.message(MESSAGE.token, place);
+    }
     this.#tokens[slot] = token;
     this.#slots.set(token, slot);
+    this.#tokenBytes += token.length;
     this.#writer.message(MESSAGE.token, slot, Buffer.from(token, 'latin1'));
     return slot;
+  }
+
+  #forget(token: string | undefined): void {
+    if (token !== undefined && this.#slots.delete(token)) this.#tokenBytes -= token.length;
   }
 
   #number(): number {

@@ -8,6 +8,7 @@ import type { ForwardedCaller } from '../../../domain/nodes/forwarding.ts';
 import type { RefusalReason } from '../peer-protocol.ts';
 import {
   MAX_MULTIPLEXED,
+  MAX_TOKEN_BYTES,
   MESSAGE,
   MessageReader,
   MessageWriter,
@@ -60,6 +61,7 @@ export class MultiplexedListener {
   /** The answers by number of the exchange; a request whose token is still checked has none yet. */
   #answers = new CallMap<MultiplexedAnswer>();
   readonly #tokens: string[] = [];
+  #tokenBytes = 0;
   #isClosed = false;
 
   /** `head`: the bytes after the request for the upgrade. `over`: called once. */
@@ -109,10 +111,15 @@ export class MultiplexedListener {
     else if (kind === MESSAGE.cancel) {
       this.#writer.drop(number);
       this.#end(number);
-    } else if (kind === MESSAGE.token && number < TOKEN_SLOTS)
-      this.#tokens[number] = content.toString('latin1');
+    } else if (kind === MESSAGE.token && number < TOKEN_SLOTS) this.#token(number, content);
     else if (kind === MESSAGE.ping) this.#writer.message(MESSAGE.pong, number);
     else throw new RangeError('a message of another node has an unknown kind');
+  }
+
+  #token(slot: number, content: Buffer): void {
+    this.#tokenBytes += content.length - (this.#tokens[slot]?.length ?? 0);
+    if (this.#tokenBytes > MAX_TOKEN_BYTES) throw new RangeError('tokens of another node are too large');
+    this.#tokens[slot] = content.toString('latin1');
   }
 
   #request(number: number, content: Buffer): void {

@@ -11,7 +11,7 @@ export const MULTIPLEXED_PROTOCOL = 'stagedoor-exchanges-1';
 
 export const MESSAGE = {
   // Kinds of messages from the node of the call:
-  /** A token; the number is its slot, which may have had another token before. */
+  /** A token; the number is its slot, which may have had another token before. An empty one frees the slot. */
   token: 1,
   request: 2,
   cancel: 3,
@@ -52,6 +52,8 @@ export const PART_BYTES = 64 * 1024;
 export const MAX_MULTIPLEXED = 1_024;
 /** Tokens that both ends of a connection remember. */
 export const TOKEN_SLOTS = 4_096;
+/** The most bytes of all of these: most have some 500, those of callers with long lists of rights up to PART_BYTES. */
+export const MAX_TOKEN_BYTES = 16 * 1024 * 1024;
 const HEAD_BYTES = 9;
 /** A request has a head besides. */
 const MAX_BYTES = 2 * PART_BYTES;

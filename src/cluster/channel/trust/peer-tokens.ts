@@ -6,7 +6,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { countedIdOf, isScope, type Principal } from '../../../domain/accounts/account.ts';
 import { isResourcePath } from '../../../domain/accounts/resource.ts';
-import { type Rights, ToolRights } from '../../../domain/accounts/rights.ts';
+import { type Rights, rightsBytes, ToolRights } from '../../../domain/accounts/rights.ts';
 import { isJsonObject, type JsonObject, jsonIn } from '../../../domain/json/json.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
 import { PEER_REFUSAL, type RefusalReason } from '../peer-protocol.ts';
@@ -15,10 +15,12 @@ const TOKEN_MS = 30_000;
 /** A token with less time left is not sent. */
 const MIN_LEFT_MS = 10_000;
 /**
- * Tokens that a receiver remembers, most with some 500 bytes. It forgets all of them once in TOKEN_MS: a token may
- * name 1,000 templates.
+ * Tokens that a receiver remembers, most with some 500 bytes. It forgets all of them once in TOKEN_MS. One with long lists of
+ * rights counts several times.
  */
 const MAX_REMEMBERED = 4_096;
+/** The memory of one that counts once, in bytes. */
+const USUAL_BYTES = 16 * 1024;
 
 interface PeerClaims {
   readonly from: string;
@@ -34,7 +36,11 @@ export class TokenVerifier {
   readonly #now: () => number;
   readonly #life: () => string;
   readonly #isMember: (life: string) => boolean;
-  readonly #verified = new LruMap<PeerClaims>(MAX_REMEMBERED);
+  readonly #verified = new LruMap<PeerClaims>(
+    MAX_REMEMBERED,
+    undefined,
+    ({ principal }) => 1 + Math.floor(rightsBytes(principal) / USUAL_BYTES),
+  );
   /** The time at which this memory began. */
   #sinceMs = Number.NEGATIVE_INFINITY;
 
