@@ -39,6 +39,7 @@ export type OnChange = (endedContainer?: string) => void;
 export interface Source {
   /** The address for display, without credentials: `unix:///run/podman/podman.sock`. */
   readonly address: string;
+  /** The engine or cluster, and after a `/` the namespace, if it has any. */
   readonly origin: string;
   /** Lists the instances of the source. Rejects with a SourceError when it does not answer. */
   list(): Promise<SourceListing>;

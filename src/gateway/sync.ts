@@ -60,7 +60,8 @@ export class Sync {
   readonly #logins: DiscoveryContext['logins'] = new Map();
   readonly #followed = new Map<string, Promise<void>>();
   /**
-   * The queue of each source: listings are made and applied one after the other, so that an old one never follows a newer one.
+   * The queue of each engine and cluster, and of the file: listings are made and applied one after the other, so that an old one
+   * never follows a newer one. The namespaces of a cluster share one: callers name any number, and `*` lists all of them.
    */
   readonly #listings = new Map<string, SerialQueue>();
 
@@ -160,14 +161,13 @@ export class Sync {
   }
 
   #sync(source: Source, rules?: SyncOptions): Promise<SyncReport> {
-    return this.#inOrder(source.origin, async () =>
-      syncListing(this.#deps.registry, await source.list(), rules),
-    );
+    const [server = ''] = source.origin.split('/', 1);
+    return this.#inOrder(server, async () => syncListing(this.#deps.registry, await source.list(), rules));
   }
 
-  #inOrder<T>(origin: string, work: () => Promise<T>): Promise<T> {
-    const listings = this.#listings.get(origin) ?? new SerialQueue();
-    this.#listings.set(origin, listings);
+  #inOrder<T>(place: string, work: () => Promise<T>): Promise<T> {
+    const listings = this.#listings.get(place) ?? new SerialQueue();
+    this.#listings.set(place, listings);
     return listings.take(work);
   }
 

@@ -36,13 +36,17 @@ export class FakeCluster {
   refusal = 'Unauthorized';
   /** Items per page, whatever limit is requested. */
   pageItems = 500;
+  /** Set: the answers wait here until they are sent by the spec. */
+  held: (() => void)[] | undefined;
   /** One line for each request: `list services 200`, `watch services from 4`. */
   readonly seen: string[] = [];
   readonly #objects = new Map<string, FakeObject>();
   readonly #watchers = new Set<Watcher>();
-  readonly #server = createServer((request, response) =>
-    this.#answer(request.url ?? '', request.headers.authorization, response),
-  );
+  readonly #server = createServer((request, response) => {
+    const answer = () => this.#answer(request.url ?? '', request.headers.authorization, response);
+    if (this.held === undefined) answer();
+    else this.held.push(answer);
+  });
   #version = 1;
   /** Changes before this version have expired. */
   #oldest = 0;

@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { createServer as createTlsServer } from 'node:tls';
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { parseAllDocuments } from 'yaml';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
-import { becomes } from '../../helpers/eventually.ts';
+import { becomes, until } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { hasOpenssl, makeSelfSigned } from '../../helpers/network/certificates.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -157,6 +157,19 @@ test('looks into one namespace or all, and removes only what it looked at', asyn
   assert.equal((await gateway.sync({ namespace: '*' })).added, []);
   cluster.remove('endpointslices', slice('web', [], HTTP, { namespace: 'tools' }));
   assert.equal((await gateway.sync({ namespace: '*' })).removed, [{ template: 'web', id: 'web-d1000000' }]);
+});
+
+test('looks into one namespace of a cluster after the other', async () => {
+  const { gateway } = await gatewayOf();
+  cluster.held = [];
+  const syncs = ['a', 'b', '*', 'c'].map((namespace) => gateway.sync({ namespace }));
+  for (let lists = 0; lists < syncs.length; lists += 1) {
+    await until(() => cluster.held?.length === 3, 'one namespace is listed');
+    for (let turns = 0; turns < 50; turns += 1) await turn();
+    assert.is(cluster.held.length, 3);
+    for (const answer of cluster.held.splice(0)) answer();
+  }
+  await Promise.all(syncs);
 });
 
 test('skips a Service without a TCP port, or with several of which none has a usual name', async () => {
