@@ -1,6 +1,7 @@
 // Files with secrets: how they are replaced.
 
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   chownSync,
   lstatSync,
@@ -64,6 +65,40 @@ onPosix('keeps the old file when the new one is written only in part', () => {
   const { stderr } = spawnSync('sh', [...limited, '--eval', program], { encoding: 'utf8' });
   assert.match(stderr, 'backup.json cannot be written (EFBIG)');
   assert.equal([readFileSync(path, 'utf8'), readdirSync(folder())], ['old', ['backup.json']]);
+});
+
+test('the lock of a killed process is taken over by one of those that wait, and each changes the file alone', async () => {
+  const path = folder('count');
+  const PROCESSES = 4;
+  writeFileSync(path, '0');
+  writeFileSync(`${path}.lock`, '');
+  const module = fileURLToPath(new URL('../../src/cli/private-file.ts', import.meta.url));
+  const program = `
+    const { readFileSync, writeFileSync } = await import('node:fs');
+    const { changePrivateFile } = await import(${JSON.stringify(module)});
+    const path = ${JSON.stringify(path)};
+    process.stdin.once('data', () => {
+      changePrivateFile(path, () => {
+        const count = Number(readFileSync(path, 'utf8'));
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
+        writeFileSync(path, String(count + 1));
+      });
+      process.exit();
+    });
+    console.log('ready');`;
+  const processes = Array.from({ length: PROCESSES }, () =>
+    spawn(process.execPath, ['--input-type=module', '--eval', program], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    }),
+  );
+  await Promise.all(processes.map(({ stdout }) => once(stdout, 'data')));
+  const ended = Promise.all(processes.map((each) => once(each, 'exit')));
+  for (const { stdin } of processes) stdin.write('go');
+  assert.equal(
+    (await ended).map(([code]) => code),
+    Array(PROCESSES).fill(0),
+  );
+  assert.equal([readFileSync(path, 'utf8'), readdirSync(folder())], [String(PROCESSES), ['count']]);
 });
 
 test.run();

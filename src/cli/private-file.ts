@@ -4,6 +4,7 @@ import {
   chmodSync,
   existsSync,
   lchownSync,
+  lstatSync,
   mkdirSync,
   renameSync,
   rmSync,
@@ -30,7 +31,7 @@ export function writePrivateFile(path: string, text: string): void {
   }
 }
 
-/** The longest wait for another process that changes the same file, in ms: one that still has the lock then was killed. */
+/** The longest time for which one process has the lock of a file, in ms: one that still has it then was killed. */
 const MAX_LOCKED_MS = 2_000;
 const LOOK_MS = 5;
 
@@ -40,31 +41,54 @@ const LOOK_MS = 5;
  */
 export function changePrivateFile<T>(path: string, change: () => T): T {
   const lock = `${path}.lock`;
+  let own: string | undefined;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    takeLock(lock);
+    own = takeLock(lock);
   } catch (error) {
     throw writeFailure(path, error);
   }
   try {
     return change();
   } finally {
-    rmSync(lock, { force: true });
+    releaseLock(lock, own);
   }
 }
 
-function takeLock(lock: string): void {
+/**
+ * Makes the file of the lock, and gives its identity. The lock of a killed process is taken over by another lock, which belongs
+ * to it: of several that wait only one removes the file, and never one that was made since.
+ */
+function takeLock(lock: string): string | undefined {
   const pause = new Int32Array(new SharedArrayBuffer(4));
+  let holder: string | undefined;
   for (let waitedMs = 0; ; waitedMs += LOOK_MS) {
     try {
       writeFileSync(lock, '', { flag: 'wx', mode: OWNER_ALONE });
-      return;
+      return identityOf(lock);
     } catch (error) {
       if (codeOf(error) !== 'EEXIST') throw error;
     }
-    if (waitedMs >= MAX_LOCKED_MS) rmSync(lock, { force: true });
-    else Atomics.wait(pause, 0, 0, LOOK_MS);
+    const present = identityOf(lock);
+    if (present !== holder) [holder, waitedMs] = [present, 0];
+    if (waitedMs >= MAX_LOCKED_MS && holder !== undefined) {
+      const takeover = `${lock}.${holder}`;
+      const own = takeLock(takeover);
+      releaseLock(lock, holder);
+      releaseLock(takeover, own);
+    } else Atomics.wait(pause, 0, 0, LOOK_MS);
   }
+}
+
+/** Removes the file of the lock, unless another process has taken it over. */
+function releaseLock(lock: string, own: string | undefined): void {
+  if (identityOf(lock) === own) rmSync(lock, { force: true });
+}
+
+/** Tells a file from an earlier one of the same name; undefined when there is none. */
+function identityOf(path: string): string | undefined {
+  const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  return stats && `${stats.ino}-${stats.mtimeNs}`;
 }
 
 /**
