@@ -33,7 +33,7 @@ import { ActiveDefinitions } from '../templates/active-definitions.ts';
 import { protectedDatabase } from '../templates/command-exposure.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import type { InProcessHandler, Open } from '../transports/open-options.ts';
-import { ClientSide } from './endpoint/client-side.ts';
+import { McpParts } from './endpoint/mcp-parts.ts';
 import type { EventBus } from './event-bus.ts';
 import type { GatewayOptions } from './gateway-types.ts';
 import { AccountsAtBackends } from './instances/accounts-at-backends.ts';
@@ -78,7 +78,7 @@ interface CallsAndClients {
   /** Undefined where the sessions of clients end with the gateway. */
   readonly keeper: SessionKeeper | undefined;
   readonly sessions: ClientSessions;
-  readonly clientSide: ClientSide;
+  readonly mcp: McpParts;
 }
 
 /** The parts of one gateway that its facade (gateway.ts) and its server (internals.ts) use. */
@@ -230,7 +230,7 @@ function composeClients(base: Base, instances: Instances, readiness: Readiness):
   };
   const dispatcher = new Dispatcher({ ...calls, fleet, emit, trustOf: registry.approvals.trustOf });
   const { keeper, sessions } = composeSessions(base, { ...calls, fleet, dispatcher }, readiness);
-  const clientSide = new ClientSide({
+  const mcp = new McpParts({
     store,
     options,
     clock,
@@ -245,7 +245,7 @@ function composeClients(base: Base, instances: Instances, readiness: Readiness):
     recovered$: events.on('instance.healthy').pipe(map(({ template }) => template)),
   });
   events.on('gateway.closing').subscribe(() => backendAccounts?.close());
-  return { tracing, dispatcher, keeper, sessions, clientSide };
+  return { tracing, dispatcher, keeper, sessions, mcp };
 }
 
 /** The sessions of clients, and what stores them where they outlive the gateway. */

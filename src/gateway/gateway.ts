@@ -108,10 +108,10 @@ export class Gateway {
       clock,
     );
     this.#parts = composeGateway(store, { ...options, clock }, this.#events, this.#readiness);
-    const { policy, clientSide, scheduler, memory } = this.#parts;
+    const { policy, mcp, scheduler, memory } = this.#parts;
     this.policy = policy;
-    this.mcp = clientSide.endpoint;
-    this.views = clientSide.views;
+    this.mcp = mcp.endpoint;
+    this.views = mcp.views;
     const reading = { scheduler, listReader: memory.listReader };
     this.#promisedAnswers = new PromisedAnswers((...exchange) => this.exchange(...exchange), reading);
     this.internals = internalsOf(this.#parts, this.#events, this.#readiness, this.#promisedAnswers);
@@ -250,11 +250,11 @@ export class Gateway {
 
   /** Settings, policy and instances of a template. TEMPLATE_NOT_FOUND. */
   template(template: string): ShownTemplate {
-    const { fleet, registry, clientSide } = this.#parts;
+    const { fleet, registry, mcp } = this.#parts;
     const { policy } = fleet.templates.existingGroup(template);
     const [settings, auth] = [registry.active.settings(template), registry.active.authOf(template)];
     const instances = fleet.templates.group(template).instances.map(({ definition }) => definition);
-    return { settings, policy, auth, instances, withheld: clientSide.withheld.of(template) };
+    return { settings, policy, auth, instances, withheld: mcp.withheld.of(template) };
   }
 
   /** One instance, by its id. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
@@ -398,7 +398,7 @@ export class Gateway {
 
   /** Ids of the principals that have anything open as MCP clients: sessions, conversations, calls that wait for them. */
   openCallers(): ReadonlySet<string> {
-    return this.#parts.clientSide.owners;
+    return this.#parts.mcp.owners;
   }
 
   /** The open sessions of MCP clients of the legacy era, with one template or with all. */
@@ -437,12 +437,12 @@ export class Gateway {
 
   async #shutDown(graceMs: number): Promise<void> {
     this.#readiness.close();
-    const { fleet, registry, clientSide, sync, tests, clock, reaper } = this.#parts;
-    const synced = Promise.all([sync.close(), clientSide.endpoint.dismiss()]); // no new call begins
+    const { fleet, registry, mcp, sync, tests, clock, reaper } = this.#parts;
+    const synced = Promise.all([sync.close(), mcp.endpoint.dismiss()]); // no new call begins
     this.#events.emit({ type: 'gateway.closing', atMs: clock.wall(), calls: fleet.underWay, graceMs });
     // Running changes may finish, but a database that does not answer must not keep the children alive.
     await settlesWithin(registry.close(), Math.min(graceMs, LIMITS.backgroundMs), clock);
-    await Promise.all([clientSide.close(graceMs), fleet.close(graceMs), synced, tests.close()]);
+    await Promise.all([mcp.close(graceMs), fleet.close(graceMs), synced, tests.close()]);
     reaper.close();
     fleet.listChanged$.complete(); // the endpoint has ended its streams of changes, over several turns
     this.#events.close();

@@ -13,7 +13,7 @@ import { ListReader } from '../../../src/domain/lists/list-reader.ts';
 import { META } from '../../../src/domain/mcp/mcp.ts';
 import { newLife } from '../../../src/domain/nodes/life.ts';
 import { spreadClock } from '../../../src/domain/time/clock.ts';
-import { ClientSide } from '../../../src/gateway/endpoint/client-side.ts';
+import { McpParts } from '../../../src/gateway/endpoint/mcp-parts.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import type { RegistrySteps } from '../../../src/registry/change-queue.ts';
@@ -50,7 +50,7 @@ const STEPS: RegistrySteps = {
 /** Instances `a` and `b` of template `t`, which ask the client before they answer. `slow` never ends, `refused` makes an instance unhealthy. */
 export class RoundsHarness {
   readonly inner: Harness;
-  readonly mcp: ClientSide;
+  readonly mcp: McpParts;
   readonly changedCallers$ = new Subject<string>();
   /** The template in the path of clients; undefined: /mcp. */
   template: string | undefined = 't';
@@ -89,7 +89,7 @@ export class RoundsHarness {
       onChanged: () => {},
       steps: STEPS,
     });
-    this.mcp = new ClientSide({
+    this.mcp = new McpParts({
       ...{ clock, scheduler, fleet, dispatcher, emit, memory, sessions, store },
       options: { changedCallers$: this.changedCallers$, random: () => 0.5 },
       registry: {

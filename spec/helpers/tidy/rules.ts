@@ -13,7 +13,7 @@ const mayWait = /^spec\/(?:gateway|helpers|net|programs|runner|transports|fixtur
 /** The files that show or store times, or compare them with shown or stored ones. Waits and ages use a monotonic clock (ADR 95). */
 const readsWallClock: ReadonlySet<string> = new Set([
   // The clock is passed on.
-  'src/gateway/endpoint/client-side.ts',
+  'src/gateway/endpoint/mcp-parts.ts',
   // Times of events.
   'src/actors/calls/call-events.ts',
   'src/actors/calls/dispatcher.ts',

@@ -2,7 +2,7 @@
 
 import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
-import { ownExchange } from '../../../src/actors/own-exchange.ts';
+import { gatewayExchange } from '../../../src/actors/gateway-requests.ts';
 import type { ServerMessage } from '../../../src/domain/mcp/client.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { BackendEventStream } from '../../../src/transports/http/backend-event-stream.ts';
@@ -241,7 +241,10 @@ test('messages$ emits notifications of the stream, also after the session was re
     server.notify(changed);
     await until(() => messages.length === 1, 'the notification arrived');
     server.forgetSessions();
-    assert.is(textOf((await see(ownExchange(transport, callTool('echo', { text: 'x' })))).events[0]), 'x');
+    assert.is(
+      textOf((await see(gatewayExchange(transport, callTool('echo', { text: 'x' })))).events[0]),
+      'x',
+    );
     await until(open, 'it listens again');
     server.notify('notifications/resources/list_changed');
     await until(() => messages.length === 2, 'the second notification arrived');

@@ -3,7 +3,7 @@
 
 import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
-import { ownExchange } from '../../../src/actors/own-exchange.ts';
+import { gatewayExchange } from '../../../src/actors/gateway-requests.ts';
 import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { ServerMessage } from '../../../src/domain/mcp/client.ts';
@@ -147,7 +147,7 @@ for (const unknownSession of [404, 400] as const) {
       await conversation.close();
       assert.is(verbs(server, 'DELETE'), 0);
       // The transport itself continues in a new session.
-      assert.is(textOf((await see(ownExchange(transport, echo('own')))).events[0]), 'own');
+      assert.is(textOf((await see(gatewayExchange(transport, echo('own')))).events[0]), 'own');
       const later = server.count('initialize');
       assert.is(later, initialized + 1);
     });

@@ -4,7 +4,7 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ownExchange } from '../../../src/actors/own-exchange.ts';
+import { gatewayExchange } from '../../../src/actors/gateway-requests.ts';
 import type { ExchangeEvent } from '../../../src/domain/calls/exchange-event.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
@@ -148,7 +148,7 @@ test('a modern backend is asked for its era once if it refuses a call before any
   ] as const) {
     const asked: string[] = [];
     await withRawTransport(serving({ ...modernOnly, otherwise: answer }, asked), async (transport) => {
-      await see(ownExchange(transport, callTool('echo', {})));
+      await see(gatewayExchange(transport, callTool('echo', {})));
       const once = ['server/discover', 'tools/call'];
       assert.equal(asked, times === 1 ? once : [...once, ...once]);
     });
@@ -163,7 +163,7 @@ test('a 404 with an error about this call is its answer: no other session, and n
     const asked: string[] = [];
     const answers = { ...legacyOnly, 'tools/call': refused(404, code) };
     await withRawTransport(serving(answers, asked), async (transport) => {
-      const { end, events } = await see(ownExchange(transport, callTool('echo', {})));
+      const { end, events } = await see(gatewayExchange(transport, callTool('echo', {})));
       assert.equal([end, events[0]?.kind], ['completed', 'error']);
       assert.is(asked.filter((method) => method === 'tools/call').length, calls);
     });

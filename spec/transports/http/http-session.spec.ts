@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
-import { ownExchange } from '../../../src/actors/own-exchange.ts';
+import { gatewayExchange } from '../../../src/actors/gateway-requests.ts';
 import { openHttp } from '../../../src/transports/http/http.ts';
 import { callTool, failure, see, textOf } from '../../conformance/transport.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
@@ -20,7 +20,7 @@ for (const unknownSession of [404, 400] as const) {
     await withBackend({ unknownSession }, async ({ transport, server }) => {
       const [old] = server.sessions.keys();
       server.forgetSessions();
-      const { events, end } = await see(ownExchange(transport, echo('hello')));
+      const { events, end } = await see(gatewayExchange(transport, echo('hello')));
       assert.is(end, 'completed');
       assert.is(textOf(events[0]), 'hello');
       for (const method of ['initialize', 'notifications/initialized', 'tools/call'])
@@ -49,7 +49,7 @@ test('the time that a start left for the first handshake, even a fraction, does 
   server.forgetSessions();
   server.failNext('never', { method: 'initialize' });
   const startMs = performance.now();
-  await see(ownExchange(transport, echo('hello')));
+  await see(gatewayExchange(transport, echo('hello')));
   assert.ok(performance.now() - startMs > 850);
   await Promise.all([transport.close(), server.close()]);
 });
@@ -58,7 +58,7 @@ test('shares one handshake among all calls that lost the same session', async ()
   await withBackend({}, async ({ transport, server }) => {
     server.forgetSessions();
     const numbers = Array.from({ length: 50 }, (_, index) => String(index));
-    const all = await Promise.all(numbers.map((text) => see(ownExchange(transport, echo(text)))));
+    const all = await Promise.all(numbers.map((text) => see(gatewayExchange(transport, echo(text)))));
     const found = all.map(({ events }) => textOf(events[0]));
     assert.equal(found, numbers);
     assert.is(server.count('initialize'), 2);
@@ -72,10 +72,10 @@ test('a call that loses its session twice, or gets no new one, is undelivered; t
       if (isTwice) server.failNext('404', { method: 'tools/call', times: 2 });
       else server.failNext('503', { method: 'initialize' });
       if (!isTwice) server.forgetSessions();
-      const { end } = await see(ownExchange(transport, echo('hello')));
+      const { end } = await see(gatewayExchange(transport, echo('hello')));
       assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
       assert.is(server.count('initialize'), isTwice ? 2 : 3);
-      assert.is(textOf((await see(ownExchange(transport, echo('next')))).events[0]), 'next');
+      assert.is(textOf((await see(gatewayExchange(transport, echo('next')))).events[0]), 'next');
     }
   });
 });

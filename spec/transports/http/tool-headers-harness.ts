@@ -3,9 +3,9 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { lastValueFrom, toArray } from 'rxjs';
+import { gatewayExchange } from '../../../src/actors/gateway-requests.ts';
 import { listTools } from '../../../src/actors/instances/opened-transport.ts';
 import { ToolCache } from '../../../src/actors/instances/tool-cache.ts';
-import { ownExchange } from '../../../src/actors/own-exchange.ts';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
@@ -83,7 +83,7 @@ export async function withBackend(
 /** All that a caller receives: results by value, errors by code, messages by method, and its failure. */
 export async function heardBy(transport: Transport, request: ExchangeRequest = CALL): Promise<unknown[]> {
   const received: unknown[] = [];
-  const events$ = ownExchange(transport, request);
+  const events$ = gatewayExchange(transport, request);
   try {
     for (const event of await lastValueFrom(events$.pipe(toArray()))) {
       if (event.kind === 'result') received.push(event.result.value);

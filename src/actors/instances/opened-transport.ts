@@ -12,7 +12,7 @@ import type { Handshake, Tool } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { Conversation, Transport } from '../../transports/transport.ts';
-import { answerOf, ownExchange } from '../own-exchange.ts';
+import { answerOf, gatewayExchange } from '../gateway-requests.ts';
 import { Feed } from '../subscriptions/feed.ts';
 import { ToolCache, type ToolRules } from './tool-cache.ts';
 
@@ -48,7 +48,7 @@ export class OpenedTransport {
     };
     // Subscriptions, too, are neither counted nor timed.
     const exchange = (request: ExchangeRequest) =>
-      ownExchange(transport, request).pipe(tap(() => this.noteMessage()));
+      gatewayExchange(transport, request).pipe(tap(() => this.noteMessage()));
     const load = () => listTools({ handshake, exchange }, clock, onCut);
     this.tools = new ToolCache(load, clock, deps.toolRules);
     this.feed = new Feed({ handshake, messages$, resumed$, closed$, countsOwners, exchange }, deps);

@@ -7,7 +7,7 @@ import { definedFields } from '../../domain/json/json.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Transport } from '../../transports/transport.ts';
-import { answerOf, ownExchange } from '../own-exchange.ts';
+import { answerOf, gatewayExchange } from '../gateway-requests.ts';
 import type { OpenedTransport } from './opened-transport.ts';
 
 export interface ProbeInput {
@@ -44,7 +44,7 @@ export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
 
 async function ask({ opened: { transport }, timeoutMs, clock }: ProbeInput): Promise<void> {
   const { era } = transport.handshake;
-  const send = (method: string) => answerOf(ownExchange(transport, { method }), timeoutMs, clock);
+  const send = (method: string) => answerOf(gatewayExchange(transport, { method }), timeoutMs, clock);
   const answer = await send(era === 'modern' ? 'server/discover' : 'ping');
   if (answer.kind === 'result') return;
   if (answer.error.code !== RPC.methodNotFound) throw failureOf(answer);

@@ -27,7 +27,7 @@ import { isLogLevel, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE } from '../../domain/mcp/
 import { SubscriptionRequests } from '../../domain/sessions/subscription-requests.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
-import { answerOf } from '../own-exchange.ts';
+import { answerOf } from '../gateway-requests.ts';
 import { BACKEND_ANSWER_MS, type ClientSubscription } from '../subscriptions/resource-subscriptions.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-core.ts';

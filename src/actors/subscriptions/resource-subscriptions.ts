@@ -15,7 +15,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { TaskScheduler, Timing } from '../../domain/time/task-scheduler.ts';
 import type { Conversation } from '../../transports/transport.ts';
-import { answerOf } from '../own-exchange.ts';
+import { answerOf } from '../gateway-requests.ts';
 
 /** The subscription of one client to a resource, which the backend has once for all. */
 export interface ClientSubscription {

@@ -11,7 +11,7 @@ import { failAfter$ } from '../domain/time/clock-streams.ts';
 import type { Conversation } from '../transports/transport.ts';
 
 /** Sends a request of the gateway itself; cold, like `exchange`. */
-export function ownExchange(
+export function gatewayExchange(
   conversation: Pick<Conversation, 'exchange'>,
   request: ExchangeRequest,
 ): Observable<ExchangeEvent> {

@@ -40,7 +40,7 @@ import { WithheldItems } from './withheld-items.ts';
 /** Interval at which a gateway that closes checks for calls in flight. */
 const IDLE_CHECK_MS = 50;
 
-interface ClientSideDeps extends Timing {
+interface McpPartsDeps extends Timing {
   readonly options: Pick<
     GatewayOptions,
     'aggregate' | 'callLimiter' | 'changedCallers$' | 'stateKeys' | 'onFault' | 'random'
@@ -61,12 +61,12 @@ interface ClientSideDeps extends Timing {
   readonly userNotices$?: Observable<UserNotice> | undefined;
 }
 
-/** The endpoint, and everything that clients have open through it. Its creator closes it. */
-export class ClientSide {
+/** The MCP endpoint of a gateway, and everything that clients have open through it. Its creator closes it. */
+export class McpParts {
   readonly endpoint: McpEndpoint;
   readonly withheld: WithheldItems;
   readonly views: Views;
-  readonly #deps: ClientSideDeps;
+  readonly #deps: McpPartsDeps;
   readonly #onFault: (thrown: unknown) => void;
   readonly #actors: BackendDeps;
   readonly #questions: CallsWithQuestions;
@@ -75,7 +75,7 @@ export class ClientSide {
   readonly #backends = new Map<string, TemplateBackends>();
   readonly #subscriptions = new Subscription();
 
-  constructor(deps: ClientSideDeps) {
+  constructor(deps: McpPartsDeps) {
     const { clock, scheduler, memory } = deps;
     this.#deps = deps;
     this.#onFault = droppingErrors(deps.options.onFault);
