@@ -2,6 +2,7 @@
 // nothing is inlined: the policy of the page allows scripts and styles of the gateway only.
 
 import { defineConfig, type Plugin } from 'vite';
+import { TRANSPORT_NAMES, TRANSPORT_TRAITS } from '../src/domain/instances/transport-kinds.ts';
 
 /** The gateway that `npm run dev:console` talks to. */
 const gateway = process.env.STAGEDOOR_URL ?? 'http://127.0.0.1:8000';
@@ -29,6 +30,14 @@ const styleFirst: Plugin = {
   },
 };
 
+/** The kinds of transport of an endpoint, from the table of the gateway: the name and the title of each. */
+const endpointTransports = TRANSPORT_NAMES.filter(
+  (name) => TRANSPORT_TRAITS[name].reachedBy === 'endpoint',
+).map((name) => {
+  const { title, onlyEra } = TRANSPORT_TRAITS[name];
+  return [name, onlyEra === 'legacy' ? `${title} (older)` : title];
+});
+
 export default defineConfig(({ command }) => ({
   root: import.meta.dirname,
   base: command === 'serve' ? '/console/' : './',
@@ -37,6 +46,7 @@ export default defineConfig(({ command }) => ({
     jsx: { runtime: 'classic', pragma: 'h', pragmaFrag: 'Fragment', development: false },
     inject,
   },
+  define: { ENDPOINT_TRANSPORTS: JSON.stringify(endpointTransports) },
   plugins: [noPreloads, styleFirst],
   server: { proxy: Object.fromEntries(API.map((path) => [path, gateway])) },
   build: {

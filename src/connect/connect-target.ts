@@ -29,6 +29,9 @@ export interface EndpointTarget extends CommonTarget {
   readonly isSignIn?: boolean;
 }
 
+/** The transports of MCP clients. */
+export const CLIENT_TRANSPORTS = ['http', 'stdio'] as const satisfies readonly ConnectTarget['transport'][];
+
 /** The targets by which a client may reach one template. */
 export interface ConnectTargets {
   readonly stdio: ProgramTarget;

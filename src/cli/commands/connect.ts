@@ -9,6 +9,7 @@ import {
 } from '../../connect/connect-kind.ts';
 import {
   ALL_TEMPLATES,
+  CLIENT_TRANSPORTS,
   type ConnectTarget,
   type ConnectTargets,
   type EndpointTarget,
@@ -183,7 +184,7 @@ function kindsOf(input: CommandInput, kinds: readonly ConnectKind[]): readonly C
 
 async function targetsFor(input: CommandInput, terminal: Terminal, notes: string[]) {
   input.refuseBoth('stdio', 'http');
-  const transport = (['stdio', 'http'] as const).find((name) => input.has(name));
+  const transport = CLIENT_TRANSPORTS.find((name) => input.has(name));
   const words = input.texts('env');
   const assignments = words.filter((word) => word.includes('='));
   const variables = Object.fromEntries(pairsOf('--env', assignments, { pattern: VARIABLE }));

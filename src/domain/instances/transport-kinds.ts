@@ -1,7 +1,8 @@
 // The table of the kinds of transport: the traits of each. Other code asks for a trait; only what reads or
 // writes the settings of clients, containers and published servers (connect, cli/connect, discovery, templates)
 // names a kind.
-// The module of a kind is src/transports/<kind>/<kind>.ts. Source: ADR 180.
+// The module of a kind is src/transports/<kind>/<kind>.ts. The form of the console gets its list from here when it
+// is built. Source: ADR 180.
 
 import type { PinnedEra } from '../mcp/mcp.ts';
 

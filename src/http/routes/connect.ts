@@ -3,22 +3,20 @@
 
 import Type, { type Static } from 'typebox';
 import { type ConnectKind, locationText, stepsOf, targetOf } from '../../connect/connect-kind.ts';
-import { type ConnectTargets, remoteTargets } from '../../connect/connect-target.ts';
+import { CLIENT_TRANSPORTS, type ConnectTargets, remoteTargets } from '../../connect/connect-target.ts';
 import { closed, text } from '../records/schemas.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
-const TRANSPORTS = ['http', 'stdio'];
-
 const Snippet = Type.Object({
   kind: text('cursor'),
   title: text('Cursor'),
   /** `stdio`: by the program `stagedoor bridge`. */
-  transport: Type.Enum(TRANSPORTS),
+  transport: Type.Enum(CLIENT_TRANSPORTS),
   /** Transports that the client can use. */
-  transports: Type.Array(Type.Enum(TRANSPORTS)),
+  transports: Type.Array(Type.Enum(CLIENT_TRANSPORTS)),
   text: text('{ "mcpServers": { "everything": { "url": "http://127.0.0.1:8080/mcp/everything" } } }'),
   location: Type.Optional(text('~/.cursor/mcp.json')),
   steps: Type.Array(Type.String()),
@@ -29,7 +27,7 @@ const Snippet = Type.Object({
 const request = {
   query: closed({
     transport: Type.Optional(
-      Type.Enum(TRANSPORTS, {
+      Type.Enum(CLIENT_TRANSPORTS, {
         description: 'Of clients that can use both; the default is the MCP endpoint (`http`)',
       }),
     ),

@@ -4,6 +4,9 @@ import type { Instance } from '../types.ts';
 import { Field } from './field.tsx';
 import { ServerAccountFields, serverAuthOf } from './server-account.tsx';
 
+/** The kinds of transport of an endpoint; the build sets it from the table of the gateway. */
+declare const ENDPOINT_TRANSPORTS: readonly (readonly [name: string, title: string])[];
+
 interface EditedProps {
   readonly edited: Instance | undefined;
 }
@@ -56,8 +59,11 @@ export function EndpointFields({ edited }: EditedProps) {
           defaultValue={edited?.endpoint === null ? '' : edited?.transport}
         >
           <option value="">Detect automatically</option>
-          <option value="http">Streamable HTTP</option>
-          <option value="sse">HTTP+SSE (older)</option>
+          {ENDPOINT_TRANSPORTS.map(([name, title]) => (
+            <option key={name} value={name}>
+              {title}
+            </option>
+          ))}
         </select>
       </Field>
       <Field
