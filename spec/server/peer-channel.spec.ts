@@ -9,7 +9,7 @@ import * as assert from 'uvu/assert';
 import { openSocketFolder } from '../../src/cli/workers/socket-folder.ts';
 import { channelKeys } from '../../src/cluster/channel/trust/channel-keys.ts';
 import type { ReachableLife } from '../../src/cluster/reachable-life.ts';
-import { ByteBudget } from '../../src/domain/memory/held-bytes.ts';
+import { UserShares } from '../../src/domain/memory/user-shares.ts';
 import { openPeerChannel } from '../../src/server/peer-channel.ts';
 import { knownNodesIn } from '../cluster/channel/known-nodes.ts';
 import { sendRaw } from '../helpers/clients/raw-http.ts';
@@ -46,7 +46,7 @@ async function opened(cluster: { readonly listen?: string; readonly advertise?: 
     ...{ log: { info: () => {}, warn: () => {} }, socket },
     serve: (_request, response) => response.end(),
     host: {
-      requestBytes: new ByteBudget({ totalBytes: 0, ownerBytes: 0 }),
+      requestBytes: new UserShares(0, 0),
       has: () => false,
       open: async () => undefined,
     },

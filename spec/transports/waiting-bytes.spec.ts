@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { hasCode } from '../../src/domain/errors/errors.ts';
-import { ByteBudget } from '../../src/domain/memory/held-bytes.ts';
+import { UserShares } from '../../src/domain/memory/user-shares.ts';
 import type { Conversation } from '../../src/transports/transport.ts';
 import { see } from '../conformance/transport.ts';
 import { until } from '../helpers/eventually.ts';
@@ -38,7 +38,7 @@ function notifyUntilRefused(conversation: Conversation, ownerId?: string): numbe
 }
 
 test('notifications for a program that does not read are bounded for each caller, and in total', async () => {
-  const waitingBytes = new ByteBudget({ totalBytes: 1_500 * KB, ownerBytes: 1_000 * KB });
+  const waitingBytes = new UserShares(1_500 * KB, 1_000 * KB);
   const transport = await openStdio(DEAF, { waitingBytes });
   const opened = ['ann', 'ann', 'ben'].map((owner) =>
     transport.openConversation({ profile: PROFILE, signal: new AbortController().signal, ownerId: owner }),
@@ -55,7 +55,7 @@ test('notifications for a program that does not read are bounded for each caller
 });
 
 test('what a program has not read of a cancelled call is counted until it ends; before, its body is counted elsewhere', async () => {
-  const waitingBytes = new ByteBudget({ totalBytes: 10_000 * KB, ownerBytes: 10_000 * KB });
+  const waitingBytes = new UserShares(10_000 * KB, 10_000 * KB);
   const transport = await openStdio(DEAF, { waitingBytes });
   const text = 'x'.repeat(1_000 * KB);
   await see(transport.exchange({ method: 'first', callerId: 'ann' }));
@@ -69,7 +69,7 @@ test('what a program has not read of a cancelled call is counted until it ends; 
 });
 
 test('notifications and replies for an HTTP server that does not answer are counted until they end', async () => {
-  const waitingBytes = new ByteBudget({ totalBytes: 400 * KB, ownerBytes: 100 * KB });
+  const waitingBytes = new UserShares(400 * KB, 100 * KB);
   let notified = 0;
   await withRawTransport(
     async (request, response) => {

@@ -12,7 +12,7 @@ import type { InstanceDefinition, InstanceState } from '../domain/instances/inst
 import { hasProcesses } from '../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListChange } from '../domain/mcp/mcp.ts';
-import type { ByteBudget } from '../domain/memory/held-bytes.ts';
+import type { UserShares } from '../domain/memory/user-shares.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { Open } from '../transports/open-options.ts';
@@ -31,7 +31,7 @@ import { TemplateGroups } from './template-groups.ts';
 interface FleetOptions
   extends Omit<InstanceActorInput, 'definition' | 'policy' | 'toolRules' | 'open' | 'isElsewhere'> {
   /** Counts the memory of tool lists, by server id. */
-  readonly toolLists: ByteBudget;
+  readonly toolLists: UserShares;
   readonly trustOf: TrustOf;
   readonly openTransport: (definition: InstanceDefinition) => Open;
   /**

@@ -4,7 +4,7 @@
 import type { Logger } from 'pino';
 import type { LazyAuthorizationServer } from '../authorization-server/lazy-authorization-server.ts';
 import { PerList } from '../domain/memory/per-list.ts';
-import { UserShares } from '../domain/memory/user-shares.ts';
+import { shareOf, UserShares } from '../domain/memory/user-shares.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { LoadHistory } from '../metrics/load-history.ts';
 import { Samples } from '../metrics/samples.ts';
@@ -84,7 +84,7 @@ export function composeServices(
     events,
     peerEvents: peers && new PeerEvents({ deployment, peers, events, loads, clock }),
     consoleReply: consoleReply(options.consoleFolder),
-    examinations: new UserShares(EXAMINATIONS.atOnce, EXAMINATIONS.share, 1),
+    examinations: new UserShares(EXAMINATIONS.atOnce, shareOf(EXAMINATIONS.atOnce, EXAMINATIONS.share, 1)),
     samples: new Samples(gateway, peers === undefined ? {} : { others: loads }),
     history: new LoadHistory(gateway, { isAdded: peers !== undefined }),
   };

@@ -6,7 +6,7 @@ import type { Principal } from '../domain/accounts/account.ts';
 import type { CallQuestions } from '../domain/calls/call-questions.ts';
 import type { CallReport } from '../domain/calls/exchange.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
-import type { ByteBudget } from '../domain/memory/held-bytes.ts';
+import type { UserShares } from '../domain/memory/user-shares.ts';
 import type { InstanceOnNode } from '../domain/nodes/forwarding.ts';
 import type { HttpHeaders } from '../domain/text.ts';
 import type { Clock } from '../domain/time/clock.ts';
@@ -167,7 +167,7 @@ export interface EndpointOptions {
   /** The clock; alarms that are due at the same time are spread over turns of the event loop. */
   readonly clock: Clock;
   /** Counts the memory of the profiles and URIs of `subscriptions/listen`. */
-  readonly declarations: ByteBudget;
+  readonly declarations: UserShares;
   /** The most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
   readonly bufferedBytes?: number | undefined;
 }

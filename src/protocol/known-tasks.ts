@@ -106,7 +106,7 @@ export class KnownTasks {
     const answers = this.#peers.ask(scope, taskId);
     if (answers === undefined) return undefined;
     const asked: Asked = { atMs: this.#now(), asking: undefined, isOthers: false };
-    this.#asking.take(id);
+    this.#asking.add(id);
     asked.asking = answers.then((places) => {
       this.#asking.release(id);
       asked.asking = undefined;

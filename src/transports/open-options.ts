@@ -6,7 +6,8 @@ import type { ExchangeRequest } from '../domain/calls/exchange.ts';
 import type { HostDuty, InstanceDefinition } from '../domain/instances/instance.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import type { Handshake, PinnedEra } from '../domain/mcp/mcp.ts';
-import type { ByteBudget, InstanceHeldBytes } from '../domain/memory/held-bytes.ts';
+import type { InstanceHeldBytes } from '../domain/memory/held-bytes.ts';
+import type { UserShares } from '../domain/memory/user-shares.ts';
 import type { Timing } from '../domain/time/task-scheduler.ts';
 import type { AddressCheck } from '../net/network-guard.ts';
 import type { BackendHandshakes } from '../net/tls/backend-handshakes.ts';
@@ -24,7 +25,7 @@ export interface OpenOptions extends Timing, TransportHooks {
   /** Counts the memory of incomplete answers of the instance. Default: not counted. */
   readonly answers?: InstanceHeldBytes | undefined;
   /** Counts the memory of messages that wait to be sent, by caller. Default: not counted. Source: ADR 90. */
-  readonly waitingBytes?: ByteBudget | undefined;
+  readonly waitingBytes?: UserShares | undefined;
   /** The results of earlier openings of the instance; this opening adds its own. */
   readonly history: OpeningHistory;
   /** The only era that is tried. Default: both. */

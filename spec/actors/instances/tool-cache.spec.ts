@@ -5,7 +5,7 @@ import { MAX_QUEUED_PER_INSTANCE } from '../../../src/actors/instances/call-coun
 import { ToolCache, type ToolRules } from '../../../src/actors/instances/tool-cache.ts';
 import type { ToolTrust } from '../../../src/actors/instances/tool-trust.ts';
 import type { Tool } from '../../../src/domain/mcp/mcp.ts';
-import { ByteBudget } from '../../../src/domain/memory/held-bytes.ts';
+import { UserShares } from '../../../src/domain/memory/user-shares.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { NO_RULES } from '../../helpers/backends/tool-rules.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -96,7 +96,7 @@ test('a list whose definitions cannot be recorded is not trusted, and the next o
 });
 
 test('counts its list, and knows no tools when there is no room for it', async () => {
-  const budget = new ByteBudget({ totalBytes: 100_000, ownerBytes: 50_000 });
+  const budget = new UserShares(100_000, 50_000);
   const names = (count: number) => Array.from({ length: count }, (_, index) => `tool ${index}`);
   const { cache, answer, clock } = staged({ count: (bytes) => budget.take('a', bytes) });
   const list = async (count: number) => {

@@ -58,9 +58,9 @@ test('large profiles are counted in bytes until the sessions end; usual ones are
   await harness.add('a', { fields: HTTP });
   const large = { ...PLAIN, capabilities: LARGE };
   const opened: ClientSession[] = [];
-  const { bounds } = harness.declarations;
+  const { share } = harness.declarations;
   const one = profileBytes(large);
-  for (let held = one; held <= bounds.ownerBytes; held += one) opened.push(await harness.openSession(large));
+  for (let held = one; held <= share; held += one) opened.push(await harness.openSession(large));
   assert.is(harness.declarations.total, opened.length * one);
   assert.is(await codeOf(harness.openSession(large)), 'SESSION_LIMIT');
   const usual = await harness.openSession();

@@ -4,17 +4,16 @@ import * as assert from 'uvu/assert';
 import { RESTART_FORGIVEN_MS } from '../../../src/actors/back-off.ts';
 import { QUEUE_WAIT_MS } from '../../../src/actors/calls/wait-queue.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
-import { grantPrincipalId } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, grantPrincipalId } from '../../../src/domain/accounts/account.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
-  ByteBudget,
   CONNECTION_BYTES,
   HeldBytes,
   type Holding,
   memoryBounds,
   TLS_CONNECTION_BYTES,
 } from '../../../src/domain/memory/held-bytes.ts';
-import { UserAmounts } from '../../../src/domain/memory/user-shares.ts';
+import { UserAmounts, UserShares } from '../../../src/domain/memory/user-shares.ts';
 import { STDIN_END_MS, TERMINATE_MS } from '../../../src/programs/process-group.ts';
 import { seeded } from '../../balancing/candidates.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -120,19 +119,29 @@ test('refuse calls of an owner near its limit, and near the total limit of every
 });
 
 test('of bodies are refused over the limit of their owner, while other owners are served', () => {
-  const budget = new ByteBudget({ totalBytes: 100, ownerBytes: 40 });
+  const budget = new UserShares(100, 40);
   const taken = [budget.take('a', 40), budget.take('a', 1), budget.take('b', 40)];
   assert.equal([taken, budget.total], [[true, false, true], 80]);
 });
 
+test('of callers without authentication have no share: all bytes may be theirs', () => {
+  const shares = new UserShares(100, 40);
+  assert.equal([shares.take(ANONYMOUS.id, 100), shares.take(ANONYMOUS.id, 1)], [true, false]);
+  assert.equal(shares.exceededBy(ANONYMOUS.id), { most: 100, isShare: false });
+  const held = new HeldBytes({ totalBytes: 100, ownerBytes: 40 }, () => 0);
+  const holding = held.hold(ANONYMOUS.id, () => {});
+  assert.equal([holding.set(70), held.isPressed(ANONYMOUS.id)], [true, false]);
+  assert.equal([holding.set(80), held.isPressed(ANONYMOUS.id)], [true, true]);
+});
+
 test('of bodies are refused over the total limit, and are not counted then', () => {
-  const budget = new ByteBudget({ totalBytes: 100, ownerBytes: 100 });
+  const budget = new UserShares(100, 100);
   assert.equal([budget.take('a', 90), budget.take('b', 11), budget.held('b')], [true, false, 0]);
   assert.ok(budget.take('b', 10));
 });
 
 test('of bodies list no owner that released all bytes', () => {
-  const budget = new ByteBudget({ totalBytes: 100, ownerBytes: 100 });
+  const budget = new UserShares(100, 100);
   budget.take('a', 10);
   budget.take('b', 30);
   budget.add('b', -30);

@@ -27,7 +27,8 @@ import { type DedicatedBounds, LIMITS } from '../../../src/domain/limits.ts';
 import { ListReader } from '../../../src/domain/lists/list-reader.ts';
 import type { ClientProfile, ServerMessage } from '../../../src/domain/mcp/client.ts';
 import type { Handshake, Tool } from '../../../src/domain/mcp/mcp.ts';
-import { ByteBudget, memoryBounds } from '../../../src/domain/memory/held-bytes.ts';
+import { byteShares, memoryBounds } from '../../../src/domain/memory/held-bytes.ts';
+import { UserShares } from '../../../src/domain/memory/user-shares.ts';
 import { newLife } from '../../../src/domain/nodes/life.ts';
 import { type Clock, spreadClock } from '../../../src/domain/time/clock.ts';
 import type { Conversation, Transport } from '../../../src/transports/transport.ts';
@@ -122,7 +123,7 @@ export class Harness {
   readonly dispatcher: Dispatcher;
   readonly budget: RetryBudget;
   readonly sessions: ClientSessions;
-  readonly declarations = new ByteBudget(memoryBounds(0).declarations);
+  readonly declarations = byteShares(memoryBounds(0).declarations);
   readonly statelessConversations: StatelessConversations;
   readonly stateless: StatelessCalls;
   /** The transports of each instance by id, oldest first. */
@@ -161,10 +162,7 @@ export class Harness {
       isAccepting: () => this.isAccepting,
       trace: () => undefined,
       trustOf: () => undefined,
-      toolLists: new ByteBudget({
-        totalBytes: Number.POSITIVE_INFINITY,
-        ownerBytes: Number.POSITIVE_INFINITY,
-      }),
+      toolLists: new UserShares(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY),
     };
     this.fleet = new Fleet({
       ...deps,

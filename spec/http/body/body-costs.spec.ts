@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
 import { hasCode } from '../../../src/domain/errors/errors.ts';
-import { ByteBudget } from '../../../src/domain/memory/held-bytes.ts';
+import { UserShares } from '../../../src/domain/memory/user-shares.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { HeldBodies } from '../../../src/http/body/held-bodies.ts';
@@ -239,7 +239,7 @@ heldBodies(
   'release the bytes of a client that disconnects before the read or while the rate limit is consumed',
   async () => {
     for (const leavesAt of ['before', 'charge'] as const) {
-      const held = new HeldBodies(new ByteBudget({ totalBytes: 1_000 * KB, ownerBytes: 1_000 * KB }));
+      const held = new HeldBodies(new UserShares(1_000 * KB, 1_000 * KB));
       const { promise: thrown, resolve } = Promise.withResolvers<unknown>();
       const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
       let gone: Promise<unknown> = Promise.resolve();
@@ -277,7 +277,7 @@ heldBodies(
 );
 
 heldBodies('release a body once that is kept after its response, and count anonymous ones apart', () => {
-  const held = new HeldBodies(new ByteBudget({ totalBytes: 2_000, ownerBytes: 1_000 }));
+  const held = new HeldBodies(new UserShares(2_000, 1_000));
   const one = held.open(KEY);
   one.add(600);
   one.release();

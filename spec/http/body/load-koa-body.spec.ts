@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { RateLimiter } from '../../../src/auth/limits/rate-limiter.ts';
-import { ByteBudget } from '../../../src/domain/memory/held-bytes.ts';
+import { UserShares } from '../../../src/domain/memory/user-shares.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { HeldBodies } from '../../../src/http/body/held-bodies.ts';
@@ -20,7 +20,7 @@ test('takes a turn of the event loop for each part, once', async () => {
   const read = koaBodyReader(async () => {
     turns += 1;
   });
-  const held = new HeldBodies(new ByteBudget({ totalBytes: 1_000, ownerBytes: 1_000 }));
+  const held = new HeldBodies(new UserShares(1_000, 1_000));
   const costs = {
     held,
     limiter: new RateLimiter(systemClock),

@@ -7,7 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { RateLimiter } from '../../../src/auth/limits/rate-limiter.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
-import { ByteBudget } from '../../../src/domain/memory/held-bytes.ts';
+import { byteShares } from '../../../src/domain/memory/held-bytes.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { HeldBodies } from '../../../src/http/body/held-bodies.ts';
@@ -36,7 +36,7 @@ import { ODD_BODIES, SPEC_BODY_BYTES } from '../bad-bodies.ts';
 
 const BOUNDS = { totalBytes: 1_000_000, ownerBytes: 1_000_000 };
 const COSTS = {
-  held: new HeldBodies(new ByteBudget(BOUNDS)),
+  held: new HeldBodies(byteShares(BOUNDS)),
   limiter: new RateLimiter(systemClock),
   scheduler: new TaskScheduler(),
   clock: systemClock,

@@ -7,7 +7,7 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('lists for a caller that does not read');
 /** Enough for one of the large answers. */
-const unreadBounds = { totalBytes: 45_000_000, ownerBytes: 25_000_000 };
+const unreadBounds = { totalBytes: 25_000_000, ownerBytes: 25_000_000 };
 const app = appFor(test, () => startApp({ unreadBounds }));
 const LARGE = 'x'.repeat(23_000_000);
 

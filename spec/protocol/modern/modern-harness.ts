@@ -4,7 +4,7 @@
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/domain/json/json.ts';
 import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
-import { ByteBudget, memoryBounds } from '../../../src/domain/memory/held-bytes.ts';
+import { byteShares, memoryBounds } from '../../../src/domain/memory/held-bytes.ts';
 import { newSessionId } from '../../../src/domain/nodes/life.ts';
 import { encodeHeader } from '../../../src/domain/text.ts';
 import { Endpoint } from '../../../src/protocol/endpoint.ts';
@@ -51,7 +51,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
   const scheduler = untimedScheduler();
   const questions = callsWithQuestions(scheduler);
   const faults: unknown[] = [];
-  const declarations = new ByteBudget(memoryBounds(0).declarations);
+  const declarations = byteShares(memoryBounds(0).declarations);
   const endpoint = new Endpoint({
     backends: () => backends,
     questions,

@@ -64,7 +64,7 @@ export class CallCounter {
   }
 
   begin(ownerId: string): void {
-    this.#active.take(ownerId);
+    this.#active.add(ownerId);
   }
 
   /**
@@ -96,7 +96,7 @@ export class CallCounter {
    */
   beginAwaitingClient(ownerId: string): boolean {
     if (this.#awaitingClient.exceededBy(ownerId) !== undefined) return false;
-    this.#awaitingClient.take(ownerId);
+    this.#awaitingClient.add(ownerId);
     this.#active.release(ownerId);
     return true;
   }
@@ -104,7 +104,7 @@ export class CallCounter {
   /** Counts a waiting call as active again, even above the capacity, since its backend already works on it. */
   endAwaitingClient(ownerId: string): void {
     this.#awaitingClient.release(ownerId);
-    this.#active.take(ownerId);
+    this.#active.add(ownerId);
   }
 
   /** The error for one more reservation of this owner; undefined while there is room. */
@@ -113,7 +113,7 @@ export class CallCounter {
   }
 
   reserve(ownerId: string): void {
-    this.#reservations.take(ownerId);
+    this.#reservations.add(ownerId);
   }
 
   cancelReservation(ownerId: string): void {

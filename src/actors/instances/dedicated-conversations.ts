@@ -18,7 +18,7 @@ import { hasProcesses } from '../../domain/instances/transport-kinds.ts';
 import { canonicalText } from '../../domain/json/json.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
-import { UserShares } from '../../domain/memory/user-shares.ts';
+import { shareOf, UserShares } from '../../domain/memory/user-shares.ts';
 import { REPLACEABLE_MS } from '../../domain/sessions/mcp-session.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { Closed, Conversation, Transport } from '../../transports/transport.ts';
@@ -67,7 +67,7 @@ export class DedicatedConversations implements ConversationListener {
     this.#options = options;
     this.#isPipe = hasProcesses(options.definition);
     this.#most = this.#isPipe ? processes : MAX_NETWORKED;
-    this.#shares = new UserShares(this.#most, share);
+    this.#shares = new UserShares(this.#most, shareOf(this.#most, share));
   }
 
   /** The number of further conversations that may be opened. */
@@ -132,7 +132,7 @@ export class DedicatedConversations implements ConversationListener {
     const { ownerId, idleMs = 0 } = request;
     const isCounted = this.#isPipe || idleMs > 0;
     const before = isCounted ? this.#makeRoom(request) : undefined;
-    if (isCounted) this.#shares.take(ownerId);
+    if (isCounted) this.#shares.add(ownerId);
     const open = (signal: AbortSignal) => this.#openAfter(before, request, signal);
     const conversation = new DedicatedConversation(this.#options, {
       request,

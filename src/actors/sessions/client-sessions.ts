@@ -10,7 +10,7 @@ import { type EndReason, SESSION_ENDS } from '../../domain/errors/session-ends.t
 import { sessionEnded, sessionLost, sessionUnknown } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile, ShownSession } from '../../domain/mcp/client.ts';
-import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
+import type { UserShares } from '../../domain/memory/user-shares.ts';
 import { lifeOf, newSessionId } from '../../domain/nodes/life.ts';
 import type {
   AllSessions,
@@ -44,7 +44,7 @@ interface ClientSessionsOptions extends SessionDeps {
   /** The share of the places that one owner may use. Default: LIMITS.ownerShare. */
   readonly share?: number | undefined;
   /** Counts the memory of the client profiles. */
-  readonly declarations: ByteBudget;
+  readonly declarations: UserShares;
   /** The present life of this node, with which new ids begin. */
   readonly life: string;
   /** Stores the sessions, so that another life can recover them. Default: sessions end with the gateway. */

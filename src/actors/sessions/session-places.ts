@@ -6,9 +6,8 @@ import { isOfSameUser } from '../../domain/accounts/account.ts';
 import { declarationsTooLarge, sessionLimit } from '../../domain/errors/session-errors.ts';
 import { canonicalText } from '../../domain/json/json.ts';
 import { type ClientProfile, profileBytes } from '../../domain/mcp/client.ts';
-import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import { type Exceeded, UserShares } from '../../domain/memory/user-shares.ts';
+import { type Exceeded, shareOf, UserShares } from '../../domain/memory/user-shares.ts';
 import { type McpSession, REPLACEABLE_MS } from '../../domain/sessions/mcp-session.ts';
 import type { AnySessionValue } from '../../domain/sessions/session-value.ts';
 
@@ -25,11 +24,12 @@ export class SessionPlaces {
   readonly #shares: Readonly<Record<PlaceKind, UserShares>>;
   /** One object per profile of the latest sessions, since many clients are the same program. */
   readonly #profiles = new LruMap<ClientProfile>(MAX_PROFILES);
-  readonly #declarations: ByteBudget;
+  readonly #declarations: UserShares;
 
-  constructor(max: number, share: number | undefined, declarations: ByteBudget) {
+  constructor(max: number, share: number | undefined, declarations: UserShares) {
     this.max = max;
-    this.#shares = { template: new UserShares(max, share), aggregate: new UserShares(max, share) };
+    const most = shareOf(max, share);
+    this.#shares = { template: new UserShares(max, most), aggregate: new UserShares(max, most) };
     this.#declarations = declarations;
   }
 
@@ -51,13 +51,13 @@ export class SessionPlaces {
   take(value: AnySessionValue): void {
     const { ownerId, profile } = value;
     if (!this.#declarations.take(ownerId, profileBytes(profile))) throw declarationsTooLarge('SESSION_LIMIT');
-    this.#shares[kindOf(value)].take(ownerId);
+    this.#shares[kindOf(value)].add(ownerId);
   }
 
   release(value: AnySessionValue): void {
     const { ownerId, profile } = value;
     this.#shares[kindOf(value)].release(ownerId);
-    this.#declarations.add(ownerId, -profileBytes(profile));
+    this.#declarations.release(ownerId, profileBytes(profile));
   }
 
   /** One shared object for equal profiles, to save the memory of thousands of copies. */

@@ -68,7 +68,7 @@ export class SessionRecovery {
     if (known !== undefined) return known;
     const exceeded = this.#shares.exceededBy(ownerId);
     if (exceeded !== undefined) throw tooMany('sessions that are being recovered', exceeded, 1);
-    this.#shares.take(ownerId);
+    this.#shares.add(ownerId);
     const recovering = this.#recover(id, ownerId, steps).finally(() => {
       this.#underWay.delete(attempt);
       this.#shares.release(ownerId);

@@ -168,7 +168,7 @@ export class ResourceSubscriptions {
     client.entry = entry;
     const { leftBy, clientsByOwner } = entry;
     entry.clients += 1;
-    if (clientsByOwner.held(ownerId) === 0) this.#shares.take(ownerId);
+    if (clientsByOwner.held(ownerId) === 0) this.#shares.add(ownerId);
     clientsByOwner.add(ownerId, 1);
     entry.leftBy = undefined;
     if (leftBy !== undefined) this.#leave(entry, leftBy);
@@ -199,7 +199,7 @@ export class ResourceSubscriptions {
   }
 
   #leave(entry: ResourceEntry, ownerId: string): void {
-    entry.clientsByOwner.add(ownerId, -1);
+    entry.clientsByOwner.release(ownerId);
     if (entry.clientsByOwner.held(ownerId) > 0) return;
     this.#shares.release(ownerId);
     this.#notDue(entry, ownerId);
@@ -284,7 +284,7 @@ export class ResourceSubscriptions {
 
   async #ask(entry: ResourceEntry, ownerId: string, ask: () => Promise<AtBackend>): Promise<void> {
     entry.atBackend = 'asked';
-    this.#asked.take(ownerId);
+    this.#asked.add(ownerId);
     entry.atBackend = await ask();
     this.#asked.release(ownerId);
     this.#compareLater(entry);

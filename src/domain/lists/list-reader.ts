@@ -3,23 +3,20 @@
 // to be parsed count for their instance, the values of parsed ones for the caller. Source: ADR 268, 322, 334.
 
 import { hash } from 'node:crypto';
-import { ANONYMOUS } from '../accounts/account.ts';
 import type { ExchangeRequest, SourcedAnswer } from '../calls/exchange.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../errors/backend-errors.ts';
 import { GatewayError, retryAfter } from '../errors/errors.ts';
 import { definedFields, type JsonObject, type JsonText } from '../json/json.ts';
 import type { JsonRpcError } from '../mcp/jsonrpc.ts';
 import { LIST_METHODS, type ListField, type WithheldItem } from '../mcp/mcp.ts';
-import { type ByteBounds, ByteBudget, HeldBytes, memoryOf } from '../memory/held-bytes.ts';
+import { type ByteBounds, byteShares, HeldBytes, memoryOf } from '../memory/held-bytes.ts';
 import { LruMap } from '../memory/lru-map.ts';
-import { NO_CALLER } from '../memory/user-shares.ts';
+import { NO_CALLER, type UserShares } from '../memory/user-shares.ts';
 import { TaskScheduler } from '../time/task-scheduler.ts';
 import { gatherPages, type PageOptions } from './list-pages.ts';
 
 /** Lists that are remembered, as long as a caller or a cache has them. */
 const MAX_LISTS = 20_000;
-/** Owners that are many callers. */
-const WITHOUT_SHARE: readonly string[] = [ANONYMOUS.id, NO_CALLER];
 const UNBOUNDED = { totalBytes: Number.POSITIVE_INFINITY, ownerBytes: Number.POSITIVE_INFINITY };
 
 interface ListReaderOptions {
@@ -79,7 +76,7 @@ type Count = (values: number, characters: number) => void;
 
 /** Reads the lists of a gateway. */
 export class ListReader {
-  readonly #values: ByteBudget;
+  readonly #values: UserShares;
   readonly #answers: HeldBytes;
   readonly #scheduler: TaskScheduler;
   /** The lists that were read, by list and digest of the first page. */
@@ -91,7 +88,7 @@ export class ListReader {
   readonly #digests = new WeakMap<JsonText, string>();
 
   constructor({ bounds = UNBOUNDED, answers, scheduler }: ListReaderOptions = {}) {
-    this.#values = new ByteBudget(bounds);
+    this.#values = byteShares(bounds);
     this.#answers = answers ?? new HeldBytes(UNBOUNDED, () => 0);
     this.#scheduler = scheduler ?? new TaskScheduler();
   }
@@ -112,16 +109,16 @@ export class ListReader {
     try {
       return await use(await this.#read(list, reading, count));
     } finally {
-      this.#values.add(ownerId, -counted);
+      this.#values.release(ownerId, counted);
     }
   }
 
   /** True when the owner may have the list: one of any size, of which it has `counted` bytes, or several within its share. */
   #hasRoom(ownerId: string, counted: number, bytes: number): boolean {
-    const { total, bounds } = this.#values;
-    const held = this.#values.held(ownerId);
-    const isOnly = held === counted || WITHOUT_SHARE.includes(ownerId);
-    return total + bytes <= bounds.totalBytes && (isOnly || held + bytes <= bounds.ownerBytes);
+    const exceeded = this.#values.exceededBy(ownerId, bytes);
+    if (exceeded?.isShare !== true) return exceeded === undefined;
+    const isOnly = this.#values.held(ownerId) === counted || ownerId === NO_CALLER;
+    return isOnly && this.#values.total + bytes <= this.#values.most;
   }
 
   async #read(list: ListField, reading: Reading, count: Count): Promise<ReadList> {

@@ -51,6 +51,6 @@ export class FairLruMap<V extends { readonly bytes: number }> {
     const entry = this.#entries.get(key);
     if (entry === undefined) return;
     this.#entries.delete(key);
-    this.#held.add(entry.ownerId, -entry.bytes);
+    this.#held.release(entry.ownerId, entry.bytes);
   }
 }

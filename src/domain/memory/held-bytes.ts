@@ -4,7 +4,7 @@
 import { countedIdOf } from '../accounts/account.ts';
 import { valuesIn } from '../json/json.ts';
 import { LIMITS } from '../limits.ts';
-import { UserAmounts } from './user-shares.ts';
+import { UserShares } from './user-shares.ts';
 
 /** Values, keys included, of all pages of one list. A list with 10,000 tools has about 300,000. */
 export const MAX_LIST_VALUES = 1_000_000;
@@ -14,27 +14,9 @@ export interface ByteBounds {
   readonly ownerBytes: number;
 }
 
-/** Bytes that are held, within a bound for all and one for each owner. */
-export class ByteBudget extends UserAmounts {
-  readonly bounds: ByteBounds;
-
-  constructor(bounds: ByteBounds) {
-    super();
-    this.bounds = bounds;
-  }
-
-  /** Counts the bytes and returns true if they are within both bounds. `add` gives them back. */
-  take(ownerId: string, bytes: number): boolean {
-    if (!this.fits(ownerId, bytes)) return false;
-    this.add(ownerId, bytes);
-    return true;
-  }
-
-  /** True when these bytes more are within both bounds. `add` may exceed them. */
-  fits(ownerId: string, bytes: number): boolean {
-    const { ownerBytes, totalBytes } = this.bounds;
-    return this.held(ownerId) + bytes <= ownerBytes && this.total + bytes <= totalBytes;
-  }
+/** Counts bytes within these bounds. */
+export function byteShares({ totalBytes, ownerBytes }: ByteBounds): UserShares {
+  return new UserShares(totalBytes, ownerBytes);
 }
 
 export interface MemoryBounds {
@@ -179,18 +161,18 @@ interface HeldAmount {
  * so that slow and large ones lose to fast and small ones. Source: ADR 42, ADR 45.
  */
 export class HeldBytes {
-  readonly #budget: ByteBudget;
+  readonly #shares: UserShares;
   readonly #now: () => number;
   readonly #all = new Set<HeldAmount>();
 
   /** `now` is a monotonic clock in ms. */
   constructor(bounds: ByteBounds, now: () => number) {
-    this.#budget = new ByteBudget(bounds);
+    this.#shares = byteShares(bounds);
     this.#now = now;
   }
 
   get bytes(): number {
-    return this.#budget.total;
+    return this.#shares.total;
   }
 
   of(ownerId: string): InstanceHeldBytes {
@@ -212,11 +194,11 @@ export class HeldBytes {
 
   /** True while the owner is near its bound; or while all together are near theirs, and the owner holds anything. */
   isPressed(ownerId: string): boolean {
-    const { bounds, total } = this.#budget;
+    const { share, most, total } = this.#shares;
     // Most of the time one comparison is enough.
-    if (total < bounds.ownerBytes * PRESSED) return false;
-    const own = this.#budget.held(ownerId);
-    return own > 0 && (own >= bounds.ownerBytes * PRESSED || total >= bounds.totalBytes * PRESSED);
+    if (total < share * PRESSED) return false;
+    if (total >= most * PRESSED) return this.#shares.held(ownerId) > 0;
+    return this.#shares.isShareFull(ownerId, PRESSED);
   }
 
   /** Makes a holding of the owner: see InstanceHeldBytes.hold. */
@@ -236,9 +218,9 @@ export class HeldBytes {
     const { ownerId } = held;
     const more = bytes - held.bytes;
     if (!this.#all.has(held)) return false;
-    if (more <= 0) this.#budget.add(ownerId, more);
+    if (more <= 0) this.#shares.release(ownerId, -more);
     else
-      while (!this.#budget.take(ownerId, more)) {
+      while (!this.#shares.take(ownerId, more)) {
         const victim = this.#worst(this.#ownerOverBound(ownerId, more), held);
         this.#release(victim);
         victim.cut();
@@ -249,15 +231,15 @@ export class HeldBytes {
   }
 
   #release(held: HeldAmount): void {
-    if (this.#all.delete(held)) this.#budget.add(held.ownerId, -held.bytes);
+    if (this.#all.delete(held)) this.#shares.release(held.ownerId, held.bytes);
   }
 
   /** This owner if it would exceed its bound, else the owner that holds most. */
   #ownerOverBound(ownerId: string, more: number): string {
-    if (this.#budget.held(ownerId) + more > this.#budget.bounds.ownerBytes) return ownerId;
+    if (this.#shares.exceededBy(ownerId, more)?.isShare) return ownerId;
     let greatest = ownerId;
-    for (const owner of this.#budget.users)
-      if (this.#budget.held(owner) > this.#budget.held(greatest)) greatest = owner;
+    for (const owner of this.#shares.users)
+      if (this.#shares.held(owner) > this.#shares.held(greatest)) greatest = owner;
     return greatest;
   }
 

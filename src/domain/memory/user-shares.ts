@@ -52,8 +52,8 @@ export class UserAmounts {
     return this.#others?.get(countedId) ?? 0;
   }
 
-  /** A negative `amount` is subtracted. */
-  add(principalId: string, amount: number): void {
+  /** Counts this amount more, without a check. */
+  add(principalId: string, amount = 1): void {
     const countedId = this.#countedIdOf(principalId);
     const held = this.#held(countedId) + amount;
     if (this.#firstHeld === 0 && this.#others?.has(countedId) !== true) this.#first = countedId;
@@ -64,6 +64,10 @@ export class UserAmounts {
     } else this.#others?.delete(countedId);
     this.total += amount;
   }
+
+  release(principalId: string, amount = 1): void {
+    this.add(principalId, -amount);
+  }
 }
 
 /** A bound that is reached: the share of one user, or that of all users together. */
@@ -73,43 +77,56 @@ export interface Exceeded {
 }
 
 /**
- * The amounts of a bounded resource that users hold: no user may hold all of it, so that the others are served. The
- * caller decides which amounts count, and how a refusal is reported.
+ * The amounts of a bounded resource that users hold, in number or in bytes: no user may hold all of it, so that the
+ * others are served. While authentication is off, all callers are one user, which may. Source: ADR 42.
  */
 export class UserShares extends UserAmounts {
+  readonly most: number;
+  /** The most that one user may hold. */
   readonly share: number;
-  readonly #most: number;
 
-  /** Each user may hold the part `part` of `most`, above 0 and up to 1, but at least `least`. */
-  constructor(most: number, part: number = LIMITS.ownerShare, least: number = MIN_SHARE) {
+  constructor(most: number, share: number = shareOf(most)) {
     super();
-    const share = Math.floor(Math.round(most * part * 1e6) / 1e6); // 100 * 0.29 is 28.999…
-    this.share = Math.min(most, Math.max(least, share));
-    this.#most = most;
+    this.most = most;
+    this.share = share;
   }
 
   get isFull(): boolean {
-    return this.total >= this.#most;
+    return this.total >= this.most;
   }
 
-  /** True when this user may hold no more. While authentication is off all callers are one user, which has no share. */
-  isShareFull(principalId: string): boolean {
-    return principalId !== ANONYMOUS.id && this.held(principalId) >= this.share;
+  /** True when this user holds its share, or more than it; `part`: or this part of it. */
+  isShareFull(principalId: string, part = 1): boolean {
+    return principalId !== ANONYMOUS.id && this.held(principalId) >= this.share * part;
   }
 
-  /** The bound that one more of this user would exceed; undefined when there is room. */
-  exceededBy(principalId: string): Exceeded | undefined {
-    if (this.isShareFull(principalId)) return { most: this.share, isShare: true };
-    return this.isFull ? { most: this.#most, isShare: false } : undefined;
+  /** The bound that this amount more of the user would exceed; undefined when there is room. */
+  exceededBy(principalId: string, amount = 1): Exceeded | undefined {
+    if (this.#isOverShare(principalId, amount)) return { most: this.share, isShare: true };
+    return this.total + amount > this.most ? { most: this.most, isShare: false } : undefined;
   }
 
-  take(principalId: string): void {
-    this.add(principalId, 1);
+  /** True when this amount more is within both bounds. `add` may exceed them. */
+  fits(principalId: string, amount = 1): boolean {
+    return this.total + amount <= this.most && !this.#isOverShare(principalId, amount);
   }
 
-  release(principalId: string): void {
-    this.add(principalId, -1);
+  /** Counts this amount more and returns true, if it is within both bounds. `release` gives it back. */
+  take(principalId: string, amount = 1): boolean {
+    if (!this.fits(principalId, amount)) return false;
+    this.add(principalId, amount);
+    return true;
   }
+
+  #isOverShare(principalId: string, amount: number): boolean {
+    return principalId !== ANONYMOUS.id && this.held(principalId) + amount > this.share;
+  }
+}
+
+/** The share of one user in a number: the part `part` of `most`, above 0 and up to 1, but at least `least`. */
+export function shareOf(most: number, part: number = LIMITS.ownerShare, least: number = MIN_SHARE): number {
+  const share = Math.floor(Math.round(most * part * 1e6) / 1e6); // 100 * 0.29 is 28.999…
+  return Math.min(most, Math.max(least, share));
 }
 
 /**

@@ -8,7 +8,7 @@ import { asGatewayError, GatewayError } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { tooMany } from '../../domain/errors/request-errors.ts';
 import type { InstanceDefinition, InstanceInput } from '../../domain/instances/instance.ts';
-import { UserShares } from '../../domain/memory/user-shares.ts';
+import { shareOf, UserShares } from '../../domain/memory/user-shares.ts';
 import { aborted, type Clock } from '../../domain/time/clock.ts';
 import type { InstanceRegistry } from '../../registry/kinds/instance-registry.ts';
 import type { Open } from '../../transports/open-options.ts';
@@ -31,7 +31,7 @@ export class ConnectionTests {
   readonly #deps: ConnectionTestDeps;
   /** The tests under way; each settles at its end. */
   readonly #running = new Set<Promise<unknown>>();
-  readonly #shares = new UserShares(TESTS.atOnce, TESTS.share, 1);
+  readonly #shares = new UserShares(TESTS.atOnce, shareOf(TESTS.atOnce, TESTS.share, 1));
   readonly #closing = new AbortController();
 
   constructor(deps: ConnectionTestDeps) {
@@ -51,7 +51,7 @@ export class ConnectionTests {
     if (this.#closing.signal.aborted) throw shuttingDown();
     const exceeded = shares.exceededBy(callerId);
     if (exceeded !== undefined) throw tooMany('running connection tests', exceeded, 5);
-    shares.take(callerId);
+    shares.add(callerId);
     const drafted = this.#deps.registry.instances.draft(template, input, { isLimited });
     const tried = drafted.then((definition) => this.#open(definition, signal));
     const ended = tried.then(({ closed }) => closed).catch(() => undefined); // the caller gets the error

@@ -19,7 +19,7 @@ import { backendUnavailable, openingCancelled } from '../../domain/errors/backen
 import type { InstanceState } from '../../domain/instances/instance.ts';
 import { fieldValue, JsonText } from '../../domain/json/json.ts';
 import { SUBSCRIBE, UNSUBSCRIBE } from '../../domain/mcp/mcp.ts';
-import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
+import type { UserShares } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Closed, Conversation } from '../../transports/transport.ts';
 
@@ -29,12 +29,12 @@ const LOAD_MS = 100;
 interface HostedInstancesDeps {
   readonly clock: Clock;
   readonly fleet: Fleet;
-  readonly requestBytes: ByteBudget;
+  readonly requestBytes: UserShares;
 }
 
 /** Opens conversations for other nodes, and tells these how busy its instances are. */
 export class HostedInstances implements InstanceHost {
-  readonly requestBytes: ByteBudget;
+  readonly requestBytes: UserShares;
   readonly #deps: HostedInstancesDeps;
   /** One function for each instance that other nodes use: reports its calls if they have changed. One timer calls all. */
   readonly #loads = new Set<() => void>();

@@ -1,20 +1,19 @@
 // Counts the memory of request bodies, per caller and in total, from the first byte until the last use, and the
 // large bodies of one caller that are read at the same time. Source: ADR 42.
 
-import { ANONYMOUS, type Principal } from '../../domain/accounts/account.ts';
+import type { Principal } from '../../domain/accounts/account.ts';
 import { tooManyBodies } from '../../domain/errors/request-errors.ts';
-import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
-import { UserAmounts } from '../../domain/memory/user-shares.ts';
+import { UserShares } from '../../domain/memory/user-shares.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
 /** The counted memory of one body, which its last use gives back. */
 export class HeldBody {
-  readonly #budget: ByteBudget;
+  readonly #budget: UserShares;
   readonly #owner: string;
   #bytes = 0;
   #uses = 1;
 
-  constructor(budget: ByteBudget, owner: string) {
+  constructor(budget: UserShares, owner: string) {
     this.#budget = budget;
     this.#owner = owner;
   }
@@ -39,19 +38,18 @@ export class HeldBody {
   release(): void {
     this.#uses -= 1;
     if (this.#uses > 0) return;
-    this.#budget.add(this.#owner, -this.#bytes);
+    this.#budget.release(this.#owner, this.#bytes);
     this.#bytes = 0;
   }
 }
 
 /** The counted memory of all bodies. */
 export class HeldBodies {
-  readonly #budget: ByteBudget;
-  readonly #uploads = new UserAmounts();
-  #opened = 0;
+  readonly #budget: UserShares;
+  readonly #uploads = new UserShares(Number.POSITIVE_INFINITY, HTTP_LIMITS.uploadsPerCaller);
 
   /** `budget`: also counts the bodies that wait for backends after their response. */
-  constructor(budget: ByteBudget) {
+  constructor(budget: UserShares) {
     this.#budget = budget;
   }
 
@@ -59,17 +57,14 @@ export class HeldBodies {
     return this.#budget.total;
   }
 
-  /** A body of no bytes yet. While authentication is off, all callers are one principal, so each body has its own owner. */
+  /** A body of no bytes yet. */
   open({ id }: Principal): HeldBody {
-    this.#opened += 1;
-    return new HeldBody(this.#budget, id === ANONYMOUS.id ? `${id} ${this.#opened}` : id);
+    return new HeldBody(this.#budget, id);
   }
 
   /** Counts a large body while it is read, until the returned function is called. Throws QUEUE_FULL. */
   upload({ id }: Principal): () => void {
-    const isFull = this.#uploads.held(id) >= HTTP_LIMITS.uploadsPerCaller;
-    if (isFull && id !== ANONYMOUS.id) throw tooManyBodies();
-    this.#uploads.add(id, 1);
-    return () => this.#uploads.add(id, -1);
+    if (!this.#uploads.take(id)) throw tooManyBodies();
+    return () => this.#uploads.release(id);
   }
 }

@@ -75,7 +75,7 @@ async function examine(services: Services, template: string, callerId: string, s
   const { gateway, clock, scheduler, examinations, deniedNetworks = DENIED_NETWORKS } = services;
   const exceeded = examinations.exceededBy(callerId);
   if (exceeded !== undefined) throw tooMany('running examinations of servers', exceeded, 5);
-  examinations.take(callerId);
+  examinations.add(callerId);
   try {
     const { examineTemplate } = await import('../../gateway/doctor/server-doctor.ts');
     return await examineTemplate(gateway, template, { clock, scheduler, deniedNetworks, signal });

@@ -4,7 +4,7 @@ import { Observable, type Subscriber } from 'rxjs';
 import type { Principal } from '../../domain/accounts/account.ts';
 import { tooMany } from '../../domain/errors/request-errors.ts';
 import { EVENTS, type GatewayEvent, writtenFields } from '../../domain/events/events.ts';
-import { UserShares } from '../../domain/memory/user-shares.ts';
+import { shareOf, UserShares } from '../../domain/memory/user-shares.ts';
 import { OPAQUE_NUMBERS, OpaqueNumbers } from '../../domain/opaque-numbers.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -69,7 +69,10 @@ export class RecentEvents {
   /** The numbers of events and calls, which include those of other callers. */
   readonly #opaque = new OpaqueNumbers();
   readonly #readings = new Set<EventReading>();
-  readonly #shares = new UserShares(HTTP_LIMITS.eventStreams, HTTP_LIMITS.eventStreamShare);
+  readonly #shares = new UserShares(
+    HTTP_LIMITS.eventStreams,
+    shareOf(HTTP_LIMITS.eventStreams, HTTP_LIMITS.eventStreamShare),
+  );
   readonly #followers = new Map<string, Set<EventReading>>(
     Object.keys(EVENTS).map((name) => [name, new Set<EventReading>()]),
   );
@@ -115,7 +118,7 @@ export class RecentEvents {
     return new Observable((subscriber) => {
       const exceeded = this.#shares.exceededBy(owner.id);
       if (exceeded !== undefined) return subscriber.error(tooMany('open event streams', exceeded));
-      this.#shares.take(owner.id);
+      this.#shares.add(owner.id);
       subscriber.add(() => this.#shares.release(owner.id));
       const { start, missed } = this.#startAfter(after);
       const reading: EventReading = {

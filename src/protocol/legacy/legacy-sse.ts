@@ -160,7 +160,7 @@ export class LegacySse {
   /** Bounds the connections without a session; the others are bounded as sessions. */
   #checkRoom(ownerId: string): void {
     const unopened = new UserShares(MAX_UNOPENED);
-    for (const other of this.#connections.values()) if (!other.hasSession) unopened.take(other.ownerId);
+    for (const other of this.#connections.values()) if (!other.hasSession) unopened.add(other.ownerId);
     const exceeded = unopened.exceededBy(ownerId);
     if (exceeded !== undefined) throw sessionLimit(exceeded);
   }

@@ -4,7 +4,7 @@
 
 import { parseExact } from '../../domain/json/json.ts';
 import { idValue, type JsonRpcId, RPC, readId } from '../../domain/mcp/jsonrpc.ts';
-import { ByteBudget } from '../../domain/memory/held-bytes.ts';
+import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { MAX_UNREAD_BYTES } from '../client-bounds.ts';
 import type { McpStream, ReplyWriter } from '../endpoint-types.ts';
@@ -279,7 +279,7 @@ interface StoredMessage {
 
 /** The messages of one log, oldest first, each with a number that the owner of the log chooses. */
 export class MessageLog {
-  readonly #budget: ByteBudget;
+  readonly #budget: UserShares;
   readonly #sessionId: string;
   readonly #most: number;
   readonly #dropsOldest: boolean;
@@ -309,7 +309,7 @@ export class MessageLog {
   }
 
   clear(): void {
-    this.#budget.add(this.#sessionId, -this.bytes);
+    this.#budget.release(this.#sessionId, this.bytes);
     this.messages = [];
     this.bytes = 0;
   }
@@ -322,7 +322,7 @@ export class MessageLog {
   #dropOldest(): void {
     const { bytes } = this.messages.shift() ?? { bytes: 0 };
     this.bytes -= bytes;
-    this.#budget.add(this.#sessionId, -bytes);
+    this.#budget.release(this.#sessionId, bytes);
   }
 
   #takeRoom(bytes: number): boolean {
@@ -334,7 +334,7 @@ export class MessageLog {
 /** Bounds the memory of the stored events of all sessions of one endpoint. */
 export class EventBudget {
   /** The bytes of needed events, by session. */
-  readonly needed: ByteBudget;
+  readonly needed: UserShares;
   readonly #mostSpareBytes: number;
   /** The ended streams whose clients have probably received all events. Only the bounds of spare memory apply to them. */
   readonly #spare = new Set<LegacyStream>();
@@ -344,15 +344,12 @@ export class EventBudget {
   constructor(bytes: number = MAX_BYTES) {
     const most = Math.min(bytes, MAX_BYTES);
     this.#mostSpareBytes = Math.floor(most / 4);
-    this.needed = new ByteBudget({
-      totalBytes: most - this.#mostSpareBytes,
-      ownerBytes: MAX_BYTES_PER_SESSION,
-    });
+    this.needed = new UserShares(most - this.#mostSpareBytes, MAX_BYTES_PER_SESSION);
   }
 
   /** Counts the bytes of the stream as spare from now on; the oldest spare streams are discarded to make room. */
   addSpare(stream: LegacyStream): void {
-    this.needed.add(stream.sessionId, -stream.bytes);
+    this.needed.release(stream.sessionId, stream.bytes);
     this.#spare.add(stream);
     this.#spareBytes += stream.bytes;
     for (const oldest of this.#spare) {

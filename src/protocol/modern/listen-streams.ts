@@ -26,7 +26,7 @@ import {
 } from '../../domain/mcp/mcp.ts';
 import { noticesInTasks } from '../../domain/mcp/notices-in-tasks.ts';
 import { isAboutOneOf } from '../../domain/mcp/resource-uris.ts';
-import { type ByteBudget, keptBytes } from '../../domain/memory/held-bytes.ts';
+import { keptBytes } from '../../domain/memory/held-bytes.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { isTooLong, MAX_REFERENCE_BYTES, MAX_UNREAD_BYTES } from '../client-bounds.ts';
@@ -44,7 +44,7 @@ export class ListenStreams {
   /** Functions that end one open stream each, with its answer. */
   readonly #open = new Set<() => void>();
   readonly #shares = new UserShares(MAX_STREAMS);
-  readonly #declarations: ByteBudget;
+  readonly #declarations: UserShares;
 
   /**
    * `onFault` gets the error of a message that could not be serialized, and was left out. `declarations` counts the
@@ -77,7 +77,7 @@ export class ListenStreams {
     const listening = new Subscription(() => {
       this.#open.delete(finish);
       this.#shares.release(owner.id);
-      this.#declarations.add(owner.id, -bytes);
+      this.#declarations.release(owner.id, bytes);
     });
     const finish = (): void => {
       if (listening.closed) return;
@@ -103,7 +103,7 @@ export class ListenStreams {
       }
     };
     this.#open.add(finish);
-    this.#shares.take(owner.id);
+    this.#shares.add(owner.id);
     reply.onGone(() => listening.unsubscribe());
     if (listening.closed) return;
     send('notifications/subscriptions/acknowledged', { notifications: shown });

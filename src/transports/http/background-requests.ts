@@ -108,7 +108,7 @@ export class UnawaitedMessages {
     this.#underWay += 1;
     return sendUnawaited(clock, post).then(() => {
       this.#underWay -= 1;
-      waitingBytes?.add(ownerId, -bytes);
+      waitingBytes?.release(ownerId, bytes);
     });
   }
 }

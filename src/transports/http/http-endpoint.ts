@@ -5,7 +5,8 @@ import { secretsOf } from '../../domain/instances/hidden-secrets.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { EVENT_STREAM_TYPE, MCP_ACCEPT } from '../../domain/mcp/media-types.ts';
-import type { ByteBudget, InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
+import type { InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
+import type { UserShares } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ConnectionPool } from '../../net/http1/connection-pool.ts';
 import { type Connector, guardedConnector } from '../../net/http1/connector.ts';
@@ -56,7 +57,7 @@ export class HttpEndpoint implements Sender {
   readonly #isSecure: boolean;
   readonly #writer: RequestWriter;
   /** Counts the messages without an answer that are under way. */
-  readonly waitingBytes: ByteBudget | undefined;
+  readonly waitingBytes: UserShares | undefined;
   readonly answers: InstanceHeldBytes | undefined;
   readonly tokens: BearerTokens | undefined;
   readonly #secrets: readonly string[];

@@ -135,7 +135,7 @@ export class HttpSession {
     const waiting = this.#endpoint.waitingBytes;
     waiting?.add(ownerId, body.length);
     await sendUnawaited(this.#endpoint.clock, this.#posting(body, CANCELLED));
-    waiting?.add(ownerId, -body.length);
+    waiting?.release(ownerId, body.length);
   }
 
   /**

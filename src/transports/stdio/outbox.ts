@@ -1,8 +1,9 @@
 // The lines that wait to be written to a program, in order, and the lines that are being written. Source: ADR 90.
 
 import { LIMITS } from '../../domain/limits.ts';
-import { type ByteBudget, UNCOUNTED_BYTES } from '../../domain/memory/held-bytes.ts';
+import { UNCOUNTED_BYTES } from '../../domain/memory/held-bytes.ts';
 import { type Linked, LinkedSet } from '../../domain/memory/linked-set.ts';
+import type { UserShares } from '../../domain/memory/user-shares.ts';
 import type { ProgramRun } from '../../programs/program-run.ts';
 
 /** A message on its way to the program. */
@@ -20,7 +21,7 @@ export interface OutgoingLine extends Linked {
 /** All lines of one turn are written together, one write at a time, so that the channel knows which the program may have read. */
 export class Outbox {
   readonly #program: Pick<ProgramRun, 'write'>;
-  readonly #budget: ByteBudget | undefined;
+  readonly #budget: UserShares | undefined;
   /** The batch that is being written. */
   #writing: OutgoingLine[] = [];
   /** The counted bytes of the outbox. */
@@ -29,7 +30,7 @@ export class Outbox {
   #waitingCharacters = 0;
   #state: 'idle' | 'busy' | 'closed' = 'idle';
 
-  constructor(program: Pick<ProgramRun, 'write'>, budget?: ByteBudget) {
+  constructor(program: Pick<ProgramRun, 'write'>, budget?: UserShares) {
     this.#program = program;
     this.#budget = budget;
   }
@@ -95,7 +96,7 @@ export class Outbox {
   }
 
   #releaseWritten(): void {
-    for (const { ownerId, bytes } of this.#counted) this.#budget?.add(ownerId, -bytes);
+    for (const { ownerId, bytes } of this.#counted) this.#budget?.release(ownerId, bytes);
     this.#counted = [];
     this.#writing = [];
   }

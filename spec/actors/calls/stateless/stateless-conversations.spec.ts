@@ -61,8 +61,8 @@ test('counts large profiles in bytes as long as their conversations are open', a
   const large = { ...modernProfile(), capabilities: LARGE };
   const bytes = profileBytes(large);
   const use = (owner: string) => stateless.use(one, { owner: { id: owner }, profile: large });
-  const { bounds } = declarations;
-  for (let held = bytes; held <= bounds.totalBytes; held += bytes) use(`owner ${held}`);
+  const { most } = declarations;
+  for (let held = bytes; held <= most; held += bytes) use(`owner ${held}`);
   assert.throws(
     () => use('ann'),
     (error: unknown) => hasCode(error, 'QUEUE_FULL'),

@@ -163,7 +163,7 @@ export class CallsWithQuestions implements CallQuestions {
   ended({ ownerId }: AskingCall): void {
     this.#makeRoom(ownerId);
     this.#shares.release(ownerId);
-    this.#ended.take(ownerId);
+    this.#ended.add(ownerId);
   }
 
   /** A call is over; before, it was kept for its client or was under way. Called once. */
@@ -175,7 +175,7 @@ export class CallsWithQuestions implements CallQuestions {
   #add(options: Omit<AskingCallOptions, 'table' | 'id'>): AskingCall {
     const asking = new AskingCall({ ...options, table: this, id: this.#newId() });
     this.#calls.set(asking.id, asking);
-    this.#shares.take(asking.ownerId);
+    this.#shares.add(asking.ownerId);
     return asking;
   }
 

@@ -17,7 +17,7 @@ import {
   type ServerMessage,
 } from '../../../domain/mcp/client.ts';
 import { isCustomNotice, LEGACY_VERSIONS, LOG } from '../../../domain/mcp/mcp.ts';
-import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
+import type { UserShares } from '../../../domain/memory/user-shares.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type { Conversation } from '../../../transports/transport.ts';
 import { type DedicatedConversation, sharedBy } from '../../instances/dedicated-conversation.ts';
@@ -30,14 +30,14 @@ export const STATELESS_IDLE_MS = 60_000;
 
 /** The dedicated conversations of requests without a session. Each is kept for a while, for the next request of its client. */
 export class StatelessConversations {
-  readonly #declarations: ByteBudget;
+  readonly #declarations: UserShares;
   readonly #scheduler: TaskScheduler;
   readonly #known = new Map<DedicatedConversation, InstanceRef>();
   readonly #added = new Subject<DedicatedConversation>();
   #isClosed = false;
 
   /** `declarations`: counts the memory of the client profiles of the conversations. */
-  constructor(declarations: ByteBudget, scheduler: TaskScheduler) {
+  constructor(declarations: UserShares, scheduler: TaskScheduler) {
     this.#declarations = declarations;
     this.#scheduler = scheduler;
   }
@@ -80,7 +80,7 @@ export class StatelessConversations {
       this.#known.set(conversation, instance);
       void conversation.gone.then(() => {
         this.#known.delete(conversation);
-        this.#declarations.add(owner.id, -bytes);
+        this.#declarations.release(owner.id, bytes);
       });
       this.#added.next(conversation);
     }

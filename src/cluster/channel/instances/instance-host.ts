@@ -6,13 +6,13 @@ import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../../domain/calls/exchange-event.ts';
 import type { HostDuty } from '../../../domain/instances/instance.ts';
 import type { ClientProfile } from '../../../domain/mcp/client.ts';
-import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
+import type { UserShares } from '../../../domain/memory/user-shares.ts';
 import type { Closed, Conversation } from '../../../transports/transport.ts';
 
 /** The instances of this node. */
 export interface InstanceHost {
   /** Counts the requests, by caller. */
-  readonly requestBytes: ByteBudget;
+  readonly requestBytes: UserShares;
   /** Whether there is such an instance, at any node. */
   has(template: string, id: string): boolean;
   /**

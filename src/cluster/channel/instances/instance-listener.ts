@@ -15,8 +15,7 @@ import { tooManyMessages } from '../../../domain/errors/request-errors.ts';
 import { isJsonObject } from '../../../domain/json/json.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import { QUESTION_REFUSALS, type ServerRequest } from '../../../domain/mcp/client.ts';
-import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
-import { NO_CALLER } from '../../../domain/memory/user-shares.ts';
+import { NO_CALLER, type UserShares } from '../../../domain/memory/user-shares.ts';
 import type { ForwardedCaller } from '../../../domain/nodes/forwarding.ts';
 import type { ExchangeAnswer, ServeExchange } from '../multiplexed/multiplexed-listener.ts';
 import type { PeerRefusal, ServedInstances, ServePeer } from '../peer-admission.ts';
@@ -314,9 +313,9 @@ function unauthorized(): Refused {
 }
 
 /** The bytes of a request count until the end of the answer. QUEUE_FULL. */
-function count(budget: ByteBudget, callerId: string, bytes: number, answer: ExchangeAnswer): void {
+function count(budget: UserShares, callerId: string, bytes: number, answer: ExchangeAnswer): void {
   if (!(bytes <= REQUEST_BYTES) || !budget.take(callerId, bytes)) throw tooManyMessages();
-  answer.onOver(() => budget.add(callerId, -bytes));
+  answer.onOver(() => budget.release(callerId, bytes));
 }
 
 /** Calls nothing when the connection ends before the body. */
