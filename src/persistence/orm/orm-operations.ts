@@ -1,5 +1,5 @@
-// Runs the operations of the store on its database: in order, with a timeout, repeated after a conflict, with
-// errors that tell whether the database was available. Of tables it uses the revision, and `settings` for a probe.
+// Runs the operations of the store on its connection (orm-connection.ts): in order, with a timeout, repeated after a conflict,
+// with errors that tell whether the database was available. Of tables it uses the revision, and `settings` for a probe.
 
 import { randomBytes } from 'node:crypto';
 import {
@@ -17,8 +17,9 @@ import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Database, Statement } from '../database.ts';
 import { DamagedFileError, driverErrorOf, FullError, withoutValues } from '../store-errors.ts';
 import type { Tables } from './entities.ts';
-import { FileSynchronization, fileIdentity } from './file-synchronization.ts';
+import { FileSynchronization } from './file-synchronization.ts';
 import type { Orm } from './orm.ts';
+import { OrmConnection, type OrmConnectionDeps } from './orm-connection.ts';
 
 export const REVISION = 'registry';
 
@@ -37,14 +38,7 @@ const STOOD_STILL_MS = 1_000;
 /** The longest wait of close() for earlier operations, in ms: a server that does not answer must not delay the end. */
 const CLOSE_MS = 2_000;
 
-interface OrmOperationsDeps {
-  readonly database: Database;
-  readonly orm: Orm;
-  /** Opens another `orm`, until `signal` aborts. Absent for a database in memory, which would be empty afterwards. */
-  readonly reconnect?: ((signal: AbortSignal) => Promise<Orm>) | undefined;
-  /** The longest time of one operation, including its wait in the queue, in ms. */
-  readonly timeoutMs: number;
-  readonly file?: string | undefined;
+interface OrmOperationsDeps extends OrmConnectionDeps {
   readonly onRefusal?: ((code: string, isOutOfSpace: boolean) => void) | undefined;
 }
 
@@ -59,29 +53,19 @@ interface Operation {
   delivered: Delivered;
 }
 
-/** The connections of a store to its database, from the first operation to `close`. */
+/** The operations of a store on its database, from the first one to `close`. */
 export class OrmOperations {
   readonly #deps: OrmOperationsDeps;
-  /** True while the path names the file that was opened; undefined without a file. */
-  readonly #isSameFile: (() => boolean) | undefined;
+  readonly #connection: OrmConnection;
   /** The queue of the writers of this process: while they wait for the row of the revision, they would hold connections. */
   readonly #writers = new SerialQueue();
   /** The turns of operations on a file, whose driver answers at once: without them the event loop would not turn in between. */
   readonly #turns: TaskScheduler | undefined;
-  #orm: Orm | undefined;
-  #connecting: Promise<Orm> | undefined;
-  /** True after a lost connection, which is never returned to its pool: closing the pool would wait for it. */
-  #hasLostConnection = false;
   /**
    * True when the last change failed, perhaps for lack of space, or because the server is read-only now: an answer to
    * a query does not prove that changes succeed again.
    */
   #refusesChanges = false;
-  /** The time of the end of the last operation that succeeded, by the monotonic clock, in ms. */
-  #succeededAt = 0;
-  #isClosed = false;
-  /** Gives up the connection that is being opened. */
-  readonly #closing = new AbortController();
   /** The time by which all operations have to end, by the monotonic clock. */
   #endsAtMs = Number.POSITIVE_INFINITY;
   /** The timers of the operations that have not ended. */
@@ -92,16 +76,15 @@ export class OrmOperations {
   constructor(deps: OrmOperationsDeps) {
     this.#deps = deps;
     this.statement = deps.database.statements?.();
-    this.#isSameFile = deps.file === undefined ? undefined : fileIdentity(deps.file);
+    this.#connection = new OrmConnection(deps);
     if (deps.database.isFile) this.#turns = new TaskScheduler();
-    this.#orm = deps.orm;
     const { file, database } = deps;
     // Nothing behind a gap in the journal can be recovered. Closing the file stores in the database what the
     // journal has in memory.
     if (file !== undefined)
       this.#synchronization = new FileSynchronization(
         async () => database.synchronize?.(file),
-        () => this.#dropConnection(),
+        () => this.#connection.drop(),
       );
   }
 
@@ -233,27 +216,19 @@ export class OrmOperations {
     this.#endsAtMs = systemClock.now() + withinMs;
     systemClock.background.alarm(withinMs, () => {
       for (const timer of this.#timers) timer.abort(OVERDUE);
-      this.#closing.abort(databaseUnavailable(OVERDUE));
+      this.#connection.abortOpening(OVERDUE);
     });
   }
 
   /** Closes the connections. Earlier writes are finished first, within 2 s, and the time of all operations. */
   async close(): Promise<void> {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    let isClean = false;
-    const closing = this.#writers.take(async () => {
-      if (this.#hasLostConnection) return;
-      // Closing the file synchronizes it, unless another process has it open.
-      await this.#synchronization?.now().catch(() => undefined);
-      await this.#orm?.close();
-      isClean = true;
-    });
+    if (!this.#connection.stopOpening()) return;
+    // Closing the file synchronizes it, unless another process has it open.
+    const synchronized = () => this.#synchronization?.now().catch(() => undefined);
+    const closing = this.#writers.take(() => this.#connection.close(synchronized));
     const leftMs = Math.max(0, this.#endsAtMs - systemClock.now());
     await settlesWithin(closing, Math.min(this.#deps.timeoutMs, CLOSE_MS, leftMs), systemClock);
-    if (!isClean) this.#orm?.destroy();
-    this.#orm = undefined;
-    this.#closing.abort(databaseUnavailable(new Error(CLOSED)));
+    this.#connection.destroy();
   }
 
   /** Runs a change. `isQueued`: after other writers. `withoutSync`: it does not wait for the disk. */
@@ -292,7 +267,7 @@ export class OrmOperations {
     const operation: Operation = { startedAt: undefined, hasEnded: false, delivered: 'no' };
     const giveUp = timeOf(timeoutMs, timer.signal).then((): never => {
       operation.hasEnded = true;
-      this.#dropSilentPool(operation);
+      this.#connection.dropIfSilentSince(operation.startedAt);
       throw databaseUnavailable(new Error(`no answer within ${timeoutMs} ms`), operation.delivered);
     });
     const start = (): Promise<T> => {
@@ -321,24 +296,22 @@ export class OrmOperations {
     for (;;) {
       let used: Orm | undefined;
       try {
-        // Checked before a new connection is opened: SQLite would create a missing file.
-        if (this.#isSameFile?.() === false) throw databaseUnavailable(new Error(MOVED));
-        used = this.#orm ?? (await this.#connected());
+        this.#connection.requireFile();
+        used = this.#connection.current ?? (await this.#connection.open());
         // Its caller got an error while it waited, and the next operation uses the connection.
         if (operation.hasEnded) throw databaseUnavailable(new Error('too late'));
         const result = await work(used.orm.em.fork(), used.tables, operation);
-        this.#succeededAt = systemClock.now();
+        this.#connection.succeeded();
         return result;
       } catch (thrown) {
         const driverError = thrown instanceof GatewayError ? undefined : driverErrorOf(thrown);
         // Another operation dropped its pool: then libraries throw any error, such as a TypeError.
-        if (driverError !== undefined && used !== undefined && used !== this.#orm)
+        if (driverError !== undefined && used !== undefined && used !== this.#connection.current)
           throw databaseUnavailable(new Error(DROPPED), operation.delivered);
         const failure = driverError && this.database.failure(driverError);
         if (failure === undefined) throw withoutValues(thrown, driverError);
         if (failure !== 'conflict') {
-          if (this.database.isFile) this.#dropConnection();
-          else this.#hasLostConnection = true;
+          this.#connection.failed();
           const cause = withoutValues(thrown, driverError);
           const { file } = this.#deps;
           if (failure === 'full')
@@ -354,48 +327,6 @@ export class OrmOperations {
         await sleep(systemClock, Math.random() * MAX_PAUSE_MS);
       }
     }
-  }
-
-  /**
-   * Drops a pool whose connections all wait for a server that does not answer, which would stay full forever. A server that
-   * answered another operation meanwhile is only slow or busy, and the pool stays. The connection of a file has no other user.
-   */
-  #dropSilentPool({ startedAt }: Operation): void {
-    const { database, timeoutMs } = this.#deps;
-    if (startedAt === undefined) return;
-    const quietSince = Math.max(startedAt, this.#succeededAt);
-    if (!database.isFile && systemClock.now() - quietSince <= timeoutMs / 2) return;
-    this.#dropConnection();
-  }
-
-  /**
-   * Drops the connection, so that the next operation opens a new one. After SQLITE_FULL or SQLITE_IOERR the old
-   * connection is unusable: SQLite has rolled back, the rollback of the driver fails, and every later statement would
-   * wait for the end of that transaction.
-   */
-  #dropConnection(): void {
-    if (this.#deps.reconnect === undefined) return;
-    this.#orm?.destroy();
-    this.#orm = undefined;
-  }
-
-  #connected(): Promise<Orm> {
-    const { reconnect } = this.#deps;
-    if (this.#isClosed || reconnect === undefined) throw databaseUnavailable(new Error(CLOSED));
-    this.#connecting ??= reconnect(this.#closing.signal)
-      .then((orm) => {
-        if (this.#isClosed) {
-          orm.destroy();
-          throw databaseUnavailable(new Error(CLOSED));
-        }
-        this.#orm = orm;
-        this.#hasLostConnection = false;
-        return orm;
-      })
-      .finally(() => {
-        this.#connecting = undefined;
-      });
-    return this.#connecting;
   }
 }
 
@@ -443,6 +374,4 @@ type OperationWork<T> = (em: SqlEntityManager, tables: Tables, operation: Operat
 /** The reason of aborted waits: a DOMException with its stack would cost each operation as much as a query on a file. */
 const ENDED = new Error('the operation has ended');
 const OVERDUE = new Error('all operations have to end');
-const CLOSED = 'the store is closed';
 const DROPPED = 'its connections were closed';
-const MOVED = 'the database file was moved, deleted or replaced: put it back, or start the gateway again';
