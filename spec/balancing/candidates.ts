@@ -1,7 +1,12 @@
 // What every spec of a strategy needs: candidates made of a few words, seeded randomness, and counting.
 // Independent of the strategies.
 
-import type { Candidate, Strategy, StrategyOptions, StrategyRequest } from '../../src/balancing/strategy.ts';
+import type {
+  Candidate,
+  Strategy,
+  StrategyOptions,
+  StrategyRequest,
+} from '../../src/balancing/strategy-types.ts';
 
 /** A candidate whose load a spec may change. */
 export type TestCandidate = { -readonly [Field in keyof Candidate]: Candidate[Field] };

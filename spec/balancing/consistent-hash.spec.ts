@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { STRATEGIES } from '../../src/balancing/strategies.ts';
-import type { StrategyOptions } from '../../src/balancing/strategy.ts';
+import type { StrategyOptions } from '../../src/balancing/strategy-types.ts';
 import { grantPrincipalId } from '../../src/domain/accounts/account.ts';
 import { type JsonFields, JsonText } from '../../src/domain/json/json.ts';
 import { suite } from '../helpers/suite.ts';

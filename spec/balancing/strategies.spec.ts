@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { bestLatencyMs, healthScore } from '../../src/balancing/health-score.ts';
 import { STRATEGIES } from '../../src/balancing/strategies.ts';
-import type { Candidate, Strategy } from '../../src/balancing/strategy.ts';
+import type { Candidate, Strategy } from '../../src/balancing/strategy-types.ts';
 import { suite } from '../helpers/suite.ts';
 import {
   type Candidates,

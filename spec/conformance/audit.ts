@@ -11,7 +11,7 @@ import {
   type CallEntry,
   idAt,
   timeOfId,
-} from '../../src/domain/events/audit.ts';
+} from '../../src/domain/events/audit-entries.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import type { Suite } from '../helpers/suite.ts';
 import { declaring, HOSTILE_TEXTS } from './store.ts';

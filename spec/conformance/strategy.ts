@@ -3,7 +3,7 @@
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import type { StrategyRow } from '../../src/balancing/strategy.ts';
+import type { StrategyRow } from '../../src/balancing/strategy-types.ts';
 import {
   type Candidates,
   candidate,

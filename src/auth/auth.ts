@@ -24,7 +24,7 @@ import { LoginThrottle } from './accounts/login-throttle.ts';
 import { type IssuedToken, type LoginAttempt, Logins } from './accounts/logins.ts';
 import { Passwords } from './accounts/passwords.ts';
 import { Tokens } from './accounts/tokens.ts';
-import { AuditLog } from './audit/audit.ts';
+import { AuditLog } from './audit/audit-log.ts';
 import { type AddressOf, Authenticator } from './authenticator.ts';
 import type { ForeignTokens } from './credential-verifier.ts';
 import type { Credentials } from './credentials.ts';

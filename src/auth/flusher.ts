@@ -1,5 +1,5 @@
 // Write-behind for a buffer: after a delay, one write at a time, and again after a failure. The owner writes
-// and handles failures (audit.ts, api-keys.ts).
+// and handles failures (audit-log.ts, api-keys.ts).
 
 import { type Clock, settlesWithin } from '../domain/time/clock.ts';
 import { SerialQueue } from '../domain/time/serial-queue.ts';

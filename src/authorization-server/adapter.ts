@@ -42,7 +42,7 @@ const REMEMBERED_MS: Readonly<Partial<Record<OAuthKind, number>>> = {
   code: HOUR_MS,
   refresh: DAY_MS,
 };
-/** A day more than its first refresh token; each refresh prolongs it: refresh.ts. */
+/** A day more than its first refresh token; each refresh prolongs it: refresh-grant.ts. */
 const GRANT_MS = 31 * DAY_MS;
 
 export function adapterFor(options: AdapterOptions): (model: string) => Adapter {

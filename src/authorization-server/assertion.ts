@@ -5,7 +5,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
-import type { AuditLog } from '../auth/audit/audit.ts';
+import type { AuditLog } from '../auth/audit/audit-log.ts';
 import type { Assertion, AssertionUser, Issuers } from '../auth/issuers/issuers.ts';
 import { grantOf, rowOfGrant } from '../auth/oauth/grant-rows.ts';
 import { CLIENT_SCOPES, nameWithClient, type ResourcePath, type Scope } from '../domain/accounts/account.ts';
@@ -17,7 +17,7 @@ import { clientKeyOf, oauthKey } from '../persistence/oauth-rows.ts';
 import type { OAuthStore } from '../persistence/oauth-store.ts';
 import type { ClientRecord } from './clients/client-record.ts';
 import type { Clients } from './clients/clients.ts';
-import { type ResourceServerInfo, requestedScopes } from './refresh.ts';
+import { type ResourceServerInfo, requestedScopes } from './refresh-grant.ts';
 
 /**
  * Grants stay so long after their last token: many clients renew a token only after a 401, and their sessions

@@ -21,8 +21,8 @@ import type { Store } from '../persistence/store.ts';
 import { ClientDocuments } from './clients/client-documents.ts';
 import { Clients } from './clients/clients.ts';
 import { GuardedFetch } from './clients/guarded-fetch.ts';
-import { Endpoints } from './endpoints.ts';
 import { DEVICE_PATH } from './metadata.ts';
+import { Endpoints } from './oauth-endpoints.ts';
 import { type OAuthExchange, sendBusy, sendPage } from './oauth-exchange.ts';
 import {
   answerUnavailable,

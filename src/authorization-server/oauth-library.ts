@@ -21,7 +21,7 @@ import type { GuardedFetch } from './clients/guarded-fetch.ts';
 import { ASYMMETRIC, DEVICE_PATH } from './metadata.ts';
 import { errorPage, mayRedirect } from './pages/error-answers.ts';
 import { faultPage, overPage, type Page } from './pages/page.ts';
-import { type RefreshOptions, refreshHandler } from './refresh.ts';
+import { type RefreshOptions, refreshHandler } from './refresh-grant.ts';
 import type { SignIns } from './sign-ins/sign-ins.ts';
 
 const CODE_SECONDS = 60;
@@ -58,7 +58,7 @@ export function makeProvider(options: ProviderOptions): Provider {
   const provider = new Provider(options.issuer, configurationOf(options, resourceServer));
   giveOwnAnswers(provider, options);
   keepErrorsHere(provider, options);
-  // The address that the library sees is written by request.ts.
+  // The address that the library sees is written by oauth-exchange.ts.
   provider.proxy = true;
   provider.registerGrantType(
     'refresh_token',

@@ -4,7 +4,7 @@ import { ANONYMOUS, countedIdOf } from '../domain/accounts/account.ts';
 import { isFields, type JsonFields, JsonText } from '../domain/json/json.ts';
 import { memberBytes } from '../domain/json/json-scanner.ts';
 import { hashOf, mixed } from '../domain/nodes/rendezvous.ts';
-import type { Candidate, Strategy, StrategyOptions, StrategyRequest } from './strategy.ts';
+import type { Candidate, Strategy, StrategyOptions, StrategyRequest } from './strategy-types.ts';
 
 /** The values of `hash_on`: the caller, or the name of an argument behind the prefix `argument:`. */
 export const PRINCIPAL = 'principal';

@@ -5,7 +5,7 @@ import type { Observable } from 'rxjs';
 import { type OutlierOptions, Outliers } from './outliers.ts';
 import type { TemplatePolicy } from './policy.ts';
 import { firstAfter, STRATEGIES } from './strategies.ts';
-import type { Candidate, Strategy, StrategyRequest } from './strategy.ts';
+import type { Candidate, Strategy, StrategyRequest } from './strategy-types.ts';
 
 /** A change of the pool: a candidate joins (and replaces one with the same id), or leaves. */
 export type PoolChange<C extends Candidate> =

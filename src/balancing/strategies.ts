@@ -3,7 +3,7 @@
 
 import { consistentHash } from './consistent-hash.ts';
 import { bestLatencyMs, healthScore } from './health-score.ts';
-import type { Candidate, Strategy, StrategyRow } from './strategy.ts';
+import type { Candidate, Strategy, StrategyRow } from './strategy-types.ts';
 import { weightedRoundRobin } from './weighted-round-robin.ts';
 
 /** The most candidates that `least_connections` compares for a call: the next ones in turn. Source: ADR 130. */

@@ -1,6 +1,6 @@
 // The strategy `weighted_round_robin`: credits that candidates earn and pay. Source: ADR 130.
 
-import type { Candidate, Strategy } from './strategy.ts';
+import type { Candidate, Strategy } from './strategy-types.ts';
 
 /** Most absent candidates (full, down, gone) whose credits are remembered; above it all credits are forgotten. */
 const MAX_AWAY = 1_000;

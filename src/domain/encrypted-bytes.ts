@@ -1,5 +1,5 @@
 // Encrypts texts with AES-256-GCM, and derives keys: for the secrets in a database (persistence/cipher.ts), and for what
-// clients keep for the gateway (protocol/modern/state-cipher.ts, authorization-server/refresh.ts).
+// clients keep for the gateway (protocol/modern/state-cipher.ts, authorization-server/refresh-grant.ts).
 
 import { type CipherKey, createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 

@@ -1,5 +1,5 @@
 // The bounds that more than one folder of src uses: sizes in bytes, times in milliseconds, counts. The bounds of HTTP are
-// in http/limits.ts, those of a single folder at the top of a file, those that an operator may change in config/settings.ts.
+// in http/http-limits.ts, those of a single folder at the top of a file, those that an operator may change in config/settings.ts.
 
 export const LIMITS = {
   /** The largest request body. Over it: 413 PAYLOAD_TOO_LARGE. */

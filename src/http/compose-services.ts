@@ -70,7 +70,7 @@ export function composeServices(
     log: options.log,
     documents: documentsOf(async () => {
       // Loaded on demand: the module is large, and most apps never serve the description.
-      const { openApiDocument } = await import('./openapi/document.ts');
+      const { openApiDocument } = await import('./openapi/openapi-document.ts');
       return openApiDocument(ROUTES);
     }),
     metrics,

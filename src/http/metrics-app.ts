@@ -10,7 +10,7 @@ import { isLoopback } from '../domain/local-address.ts';
 import { METRICS_TYPE } from '../metrics/prometheus.ts';
 import type { HttpApp } from './app.ts';
 import { createProxies } from './callers/proxies.ts';
-import { errors } from './middleware/errors.ts';
+import { errors } from './middleware/error-answers.ts';
 import { hostOriginCheck } from './middleware/host-origin-check.ts';
 import { NOT_STORED } from './records/schemas.ts';
 import { bytes } from './replies/reply.ts';

@@ -21,7 +21,7 @@ import { credentialsOf, hasConsoleHeader, isOwnHost } from './callers/caller-cre
 import type { OpenRequest, OpenRequests } from './callers/open-requests.ts';
 import { HOST, type Proxies } from './callers/proxies.ts';
 import { atClose, ClientGone } from './client-gone.ts';
-import { HTTP_LIMITS } from './limits.ts';
+import { HTTP_LIMITS } from './http-limits.ts';
 import { HttpCallReport, type ReportedRequest } from './replies/http-call-report.ts';
 
 /**

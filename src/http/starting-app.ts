@@ -2,7 +2,7 @@
 
 import type { RequestListener } from 'node:http';
 import Koa from 'koa';
-import { refuse } from './middleware/errors.ts';
+import { refuse } from './middleware/error-answers.ts';
 import { identify, requestIds } from './middleware/request-id.ts';
 import { respond } from './replies/respond.ts';
 import type { RequestState } from './request.ts';

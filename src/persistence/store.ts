@@ -10,7 +10,7 @@ import type {
   User,
   UserChange,
 } from '../domain/accounts/account.ts';
-import type { AuditEntry, AuditFilter, CallBlock } from '../domain/events/audit.ts';
+import type { AuditEntry, AuditFilter, CallBlock } from '../domain/events/audit-entries.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import type { LifeEnd } from '../domain/nodes/life.ts';

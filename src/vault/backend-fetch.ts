@@ -14,7 +14,7 @@ import {
   OutsideFailure,
   type OutsideRequest,
   OutsideSilence,
-} from '../net/outside/request.ts';
+} from '../net/outside/outside-request.ts';
 import { SystemLookups } from '../net/system-lookups.ts';
 import { OutsideHandshakes } from '../net/tls/outside-handshakes.ts';
 

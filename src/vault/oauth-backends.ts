@@ -7,7 +7,7 @@ import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import { MCP_ACCEPT } from '../domain/mcp/media-types.ts';
 import type { Clock } from '../domain/time/clock.ts';
-import { challengeIn, scopesIn } from '../net/http1/challenge.ts';
+import { challengeIn, scopesIn } from '../net/http1/backend-challenge.ts';
 import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import { type BackendFetch, BackendFetchFailure } from './backend-fetch.ts';

@@ -4,7 +4,7 @@ import { hasCode } from '../domain/errors/errors.ts';
 import type { WhyNotConnected } from '../domain/instances/account-connection.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { type Clock, DAY_MS, MAX_SKEW_MS, sleep } from '../domain/time/clock.ts';
-import { scopesIn } from '../net/http1/challenge.ts';
+import { scopesIn } from '../net/http1/backend-challenge.ts';
 import type { OutsidePlace } from '../net/outside/outside-places.ts';
 import { untilDatabaseAnswers } from '../persistence/until-database-answers.ts';
 import {

@@ -1,6 +1,6 @@
 // Every route: method, path, purpose and required permission, from the table of routes.
 
-import { pathTemplate, TAGS, tagOf } from '../../src/http/openapi/document.ts';
+import { pathTemplate, TAGS, tagOf } from '../../src/http/openapi/openapi-document.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
 import type { HttpRoute } from '../../src/http/routing/route.ts';
 import { code, table } from './markdown.ts';

@@ -32,7 +32,7 @@ import { MAX_METADATA_CHARACTERS, MAX_METADATA_VALUES } from '../../src/domain/r
 import { REPLACEABLE_MS } from '../../src/domain/sessions/mcp-session.ts';
 import { TESTS } from '../../src/gateway/instances/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/instances/open-transport.ts';
-import { HTTP_LIMITS } from '../../src/http/limits.ts';
+import { HTTP_LIMITS } from '../../src/http/http-limits.ts';
 import { MAX_CHECK_MS } from '../../src/http/records/server-input.ts';
 import { EXAMINATIONS } from '../../src/http/routes/server-doctor.ts';
 import { STDERR_LINE_CHARACTERS, STDERR_LINES } from '../../src/programs/line-tail.ts';

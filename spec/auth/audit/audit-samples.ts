@@ -1,8 +1,8 @@
 // Entries and logs for specs of the audit log.
 
-import { AuditLog, type AuditSettings } from '../../../src/auth/audit/audit.ts';
+import { AuditLog, type AuditSettings } from '../../../src/auth/audit/audit-log.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
-import type { AuditEntry } from '../../../src/domain/events/audit.ts';
+import type { AuditEntry } from '../../../src/domain/events/audit-entries.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { AuditBounds, AuditPage } from '../../../src/persistence/store.ts';
 import { passTurns } from '../../helpers/time/turns.ts';

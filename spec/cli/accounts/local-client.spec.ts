@@ -6,7 +6,7 @@ import { type AccountClient, withLocalClient } from '../../../src/cli/accounts/l
 import { CommandInput } from '../../../src/cli/command.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
 import { type Fields, fields, objectsOf } from '../../../src/cli/remote/answers.ts';
-import { idAt } from '../../../src/domain/events/audit.ts';
+import { idAt } from '../../../src/domain/events/audit-entries.ts';
 import { openStore } from '../../../src/persistence/open-store.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { rejects } from '../../helpers/outcome.ts';

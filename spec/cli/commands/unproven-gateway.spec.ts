@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { requestCredentials } from '../../../src/cli/accounts/credentials.ts';
+import { requestCredentials } from '../../../src/cli/accounts/request-credentials.ts';
 import { GatewayLink } from '../../../src/cli/bridge/gateway-link.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
 import { findGateway } from '../../../src/cli/remote/find-gateway.ts';

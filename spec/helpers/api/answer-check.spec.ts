@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { openApiDocument } from '../../../src/http/openapi/document.ts';
+import { openApiDocument } from '../../../src/http/openapi/openapi-document.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { suite } from '../suite.ts';
 import { answerCheck, type SeenAnswer } from './answer-check.ts';

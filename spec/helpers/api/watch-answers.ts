@@ -53,7 +53,7 @@ function isArrival(message: unknown): message is Arrival {
 
 async function loadCheck(): Promise<AnswerCheck> {
   const [{ openApiDocument }, { ROUTES }, { answerCheck }] = await Promise.all([
-    import('../../../src/http/openapi/document.ts'),
+    import('../../../src/http/openapi/openapi-document.ts'),
     import('../../../src/http/routes/index.ts'),
     import('./answer-check.ts'),
   ]);

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { NEVER } from 'rxjs';
 import { Passwords } from '../../../src/auth/accounts/passwords.ts';
 import { Tokens } from '../../../src/auth/accounts/tokens.ts';
-import type { AuditSettings } from '../../../src/auth/audit/audit.ts';
+import type { AuditSettings } from '../../../src/auth/audit/audit-log.ts';
 import { type Auth, type AuthOptions, composeAuth } from '../../../src/auth/auth.ts';
 import type { AuthorizationServerOptions } from '../../../src/authorization-server/authorization-server.ts';
 import type { DefinedRoles, Role, Scope, User } from '../../../src/domain/accounts/account.ts';

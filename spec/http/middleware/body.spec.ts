@@ -14,7 +14,7 @@ import { HeldBodies } from '../../../src/http/body/held-bodies.ts';
 import { parseFormBody, parseJsonBody } from '../../../src/http/body/parse-body.ts';
 import { koaBodyReader, type ReadBody, readDirect } from '../../../src/http/body/readers.ts';
 import { ClientGone } from '../../../src/http/client-gone.ts';
-import { HTTP_LIMITS } from '../../../src/http/limits.ts';
+import { HTTP_LIMITS } from '../../../src/http/http-limits.ts';
 import { body } from '../../../src/http/middleware/body.ts';
 import { json } from '../../../src/http/replies/reply.ts';
 import { respond } from '../../../src/http/replies/respond.ts';

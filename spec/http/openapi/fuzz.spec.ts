@@ -4,7 +4,7 @@
 
 import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
-import { openApiDocument, tagOf } from '../../../src/http/openapi/document.ts';
+import { openApiDocument, tagOf } from '../../../src/http/openapi/openapi-document.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { answerCheck, type SeenAnswer } from '../../helpers/api/answer-check.ts';
 import { readAll } from '../../helpers/clients/raw-http.ts';

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { HTTP_LIMITS } from '../../../src/http/limits.ts';
+import { HTTP_LIMITS } from '../../../src/http/http-limits.ts';
 import { bytes, json, noContent } from '../../../src/http/replies/reply.ts';
 import { respond } from '../../../src/http/replies/respond.ts';
 import { limitReader } from '../../../src/http/replies/unread-answers.ts';

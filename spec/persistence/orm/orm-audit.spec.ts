@@ -2,14 +2,14 @@
 
 import { copyFile, rename } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
-import { AuditLog } from '../../../src/auth/audit/audit.ts';
+import { AuditLog } from '../../../src/auth/audit/audit-log.ts';
 import {
   type AuditEntry,
   CALL_ACTION,
   type CallEntry,
   idAt,
   timeOfId,
-} from '../../../src/domain/events/audit.ts';
+} from '../../../src/domain/events/audit-entries.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { openStore } from '../../../src/persistence/open-store.ts';
 import { blockOf } from '../../conformance/audit.ts';

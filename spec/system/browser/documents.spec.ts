@@ -3,7 +3,7 @@
 
 import type { Locator } from 'playwright-core';
 import * as assert from 'uvu/assert';
-import { TAGS, tagOf } from '../../../src/http/openapi/document.ts';
+import { TAGS, tagOf } from '../../../src/http/openapi/openapi-document.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { fixtureHandler } from '../../helpers/backends/function-backend.ts';
 import {

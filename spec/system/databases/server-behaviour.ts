@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import type { ApiKey } from '../../../src/domain/accounts/account.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
-import type { AuditEntry } from '../../../src/domain/events/audit.ts';
+import type { AuditEntry } from '../../../src/domain/events/audit-entries.ts';
 import { migrationStatus, openStore } from '../../../src/persistence/open-store.ts';
 import { connectOrm } from '../../../src/persistence/orm/orm.ts';
 import { rowOfApiKey } from '../../../src/persistence/orm/orm-accounts.ts';

@@ -4,7 +4,7 @@
 import { firstValueFrom, from, Observable, race, take } from 'rxjs';
 import type { Suspension } from '../../balancing/outliers.ts';
 import type { TemplatePolicy } from '../../balancing/policy.ts';
-import type { Candidate } from '../../balancing/strategy.ts';
+import type { Candidate } from '../../balancing/strategy-types.ts';
 import { asGatewayError, type GatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instances/instance.ts';
 import { TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';

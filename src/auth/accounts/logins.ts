@@ -14,7 +14,7 @@ import { Username } from '../../domain/accounts/input-schemas.ts';
 import { invalidCredentials, passwordsOff } from '../../domain/errors/account-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import type { AccountStore } from '../../persistence/store.ts';
-import type { AuditLog } from '../audit/audit.ts';
+import type { AuditLog } from '../audit/audit-log.ts';
 import type { GatewayProofs, TokenProof } from '../secrets/gateway-proofs.ts';
 import { isFirstAdmin } from './accounts.ts';
 import type { CountedAttempt, LoginThrottle } from './login-throttle.ts';

@@ -1,7 +1,7 @@
 // Counts the requests of unknown callers, mostly wrong logins, that get no entry in the audit log of their own,
 // until an entry says how many they were.
 
-import type { NewEntry } from '../../domain/events/audit.ts';
+import type { NewEntry } from '../../domain/events/audit-entries.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 
 /** The most pairs of action and address that are counted. */

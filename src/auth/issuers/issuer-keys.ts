@@ -7,7 +7,7 @@ import { type IssuerSetting, isSafeUrl } from '../../config/issuer-settings.ts';
 import { issuerUnavailable } from '../../domain/errors/account-errors.ts';
 import { isJsonObject, jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { askOutside, OutsideFailure } from '../../net/outside/request.ts';
+import { askOutside, OutsideFailure } from '../../net/outside/outside-request.ts';
 
 /** The largest document, in bytes. */
 const MAX_BYTES = 64 * 1024;

@@ -8,7 +8,7 @@ import { lookupOutside } from '../../net/lookup.ts';
 import { addressesIn, SPECIAL_NETWORKS } from '../../net/network-guard.ts';
 import { allowedLookup } from '../../net/outside/allowed-lookup.ts';
 import { OutsidePlaces } from '../../net/outside/outside-places.ts';
-import { askOutside, OutsideFailure, OutsideSilence } from '../../net/outside/request.ts';
+import { askOutside, OutsideFailure, OutsideSilence } from '../../net/outside/outside-request.ts';
 import { OutsideHandshakes } from '../../net/tls/outside-handshakes.ts';
 
 interface FetchBounds {

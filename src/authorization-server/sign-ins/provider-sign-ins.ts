@@ -14,7 +14,7 @@ import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import { PROVIDER_CALLBACK } from '../../config/provider-settings.ts';
 import { type User, userPrincipalId } from '../../domain/accounts/account.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
-import type { NewEntry } from '../../domain/events/audit.ts';
+import type { NewEntry } from '../../domain/events/audit-entries.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { networkOf } from '../../net/network-of.ts';
 import { oauthKey, rowReader } from '../../persistence/oauth-rows.ts';

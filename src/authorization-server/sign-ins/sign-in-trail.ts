@@ -2,7 +2,7 @@
 
 import type { Auth } from '../../auth/auth.ts';
 import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
-import type { NewEntry } from '../../domain/events/audit.ts';
+import type { NewEntry } from '../../domain/events/audit-entries.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 

@@ -3,7 +3,7 @@
 import { COMMAND_LINE } from '../../authorization-server/clients/client-record.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import { askOAuth } from './ask-oauth.ts';
-import { ProofUnavailable, requireProof } from './proof.ts';
+import { ProofUnavailable, requireProof } from './require-proof.ts';
 import {
   findToken,
   isExpired,

@@ -7,8 +7,8 @@ import { LIMITS } from '../../domain/limits.ts';
 import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import { SseReader } from '../../net/http1/sse-reader.ts';
-import type { RequestCredentials } from '../accounts/credentials.ts';
-import { PROVEN_MS, ProofUnavailable } from '../accounts/proof.ts';
+import type { RequestCredentials } from '../accounts/request-credentials.ts';
+import { PROVEN_MS, ProofUnavailable } from '../accounts/require-proof.ts';
 import { CommandFailure } from '../failures.ts';
 
 /** The longest wait for an unreachable gateway, and for one that answers 503 without having acted, in ms. */

@@ -3,7 +3,7 @@
 import { isUtf8 } from 'node:buffer';
 import { once } from 'node:events';
 import { credentialsPath } from '../../templates/command-exposure.ts';
-import { type KeyHolder, namedEnvironment, requestCredentials } from '../accounts/credentials.ts';
+import { type KeyHolder, namedEnvironment, requestCredentials } from '../accounts/request-credentials.ts';
 import { trustUrl } from '../accounts/stored-tokens.ts';
 import { DEFAULT_URLS, usualUrls } from '../background/daemon-files.ts';
 import type { Command } from '../command.ts';

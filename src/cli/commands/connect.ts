@@ -18,7 +18,7 @@ import { definedFields } from '../../domain/json/json.ts';
 import { didYouMean } from '../../domain/nearest.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { readPassword } from '../accounts/account-options.ts';
-import { namedEnvironment } from '../accounts/credentials.ts';
+import { namedEnvironment } from '../accounts/request-credentials.ts';
 import { type Command, type CommandInput, pairsOf } from '../command.ts';
 import type { Verification } from '../connect/verify.ts';
 import type { Person } from '../connect/verify-sign-in.ts';

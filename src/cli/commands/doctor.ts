@@ -3,7 +3,7 @@
 import { counted } from '../../domain/text.ts';
 import { type Command, type CommandInput, JSON_OPTION, type OptionTable } from '../command.ts';
 import type { NamedCheckResult } from '../doctor/checks.ts';
-import type { ServerReport } from '../doctor/server.ts';
+import type { ServerReport } from '../doctor/server-report.ts';
 import { wrapLines } from '../help.ts';
 import { printable, printResult } from '../output.ts';
 import { URL_OPTION } from '../remote/client-options.ts';
@@ -56,7 +56,7 @@ async function naming(input: CommandInput, terminal: Terminal): Promise<Terminal
 }
 
 async function examineServer(input: CommandInput, terminal: Terminal): Promise<number> {
-  const { examineNamed } = await import('../doctor/server.ts');
+  const { examineNamed } = await import('../doctor/server-report.ts');
   const report = await terminal.busy('examining', (progress) => examineNamed(input, terminal, progress));
   printResult(input, terminal, report, () => report.instances.map(serverText).join('\n\n'));
   return report.ok ? 0 : 1;

@@ -1,13 +1,13 @@
 // `stagedoor gateway login | logout`: gets a token from a running gateway for later commands, or ends and
-// removes it. The token is never printed; accounts/credentials.ts stores it.
+// removes it. The token is never printed; accounts/request-credentials.ts stores it.
 
 import { isLoopback } from '../../domain/local-address.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { readPassword } from '../accounts/account-options.ts';
-import { type RequestCredentials, requestCredentials } from '../accounts/credentials.ts';
-import { ProofUnavailable } from '../accounts/proof.ts';
 import { endSignIn } from '../accounts/renewal.ts';
+import { type RequestCredentials, requestCredentials } from '../accounts/request-credentials.ts';
+import { ProofUnavailable } from '../accounts/require-proof.ts';
 import { removeToken, type StoredToken, storedTokenOf, storeToken } from '../accounts/stored-tokens.ts';
 import { usualUrls } from '../background/daemon-files.ts';
 import { type Command, type CommandInput, JSON_OPTION } from '../command.ts';

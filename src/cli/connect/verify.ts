@@ -13,7 +13,11 @@ import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { VERSION } from '../../domain/version.ts';
 import { Reaper } from '../../programs/reaper.ts';
 import { openTransport } from '../../transports/load-transport.ts';
-import { type KeyHolder, type RequestCredentials, requestCredentials } from '../accounts/credentials.ts';
+import {
+  type KeyHolder,
+  type RequestCredentials,
+  requestCredentials,
+} from '../accounts/request-credentials.ts';
 import { CommandFailure } from '../failures.ts';
 import { fields, objectsOf } from '../remote/answers.ts';
 import { Remote } from '../remote/remote.ts';

@@ -26,7 +26,7 @@ import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import { GATEWAY_CHECKS } from './gateway-checks.ts';
 import { attemptAsync, type CheckResult, fail, ok, warn } from './result.ts';
-import { checkSignIn } from './sign-in.ts';
+import { checkSignIn } from './sign-in-check.ts';
 
 export interface NamedCheckResult extends CheckResult {
   readonly check: string;

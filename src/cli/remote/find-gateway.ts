@@ -2,7 +2,7 @@
 
 import { ownCommand } from '../../domain/version.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
-import { requestCredentials } from '../accounts/credentials.ts';
+import { requestCredentials } from '../accounts/request-credentials.ts';
 import { trustUrl } from '../accounts/stored-tokens.ts';
 import { DEFAULT_URLS, daemonHere, otherUrlHere } from '../background/daemon-files.ts';
 import type { CommandInput } from '../command.ts';

@@ -1,10 +1,10 @@
-// The rules of this node in their present state (rules/node.ts): takes the events of all parts of the table, and
+// The rules of this node in their present state (rules/step-node.ts): takes the events of all parts of the table, and
 // hands the actions that follow to the table.
 
 import type { Clock } from '../../domain/time/clock.ts';
-import { type NodeAction, type NodeEvent, type NodeState, newNode, stepNode } from '../rules/node.ts';
 import { isInDoubt } from '../rules/own-life.ts';
 import type { Moment } from '../rules/rows.ts';
+import { type NodeAction, type NodeEvent, type NodeState, newNode, stepNode } from '../rules/step-node.ts';
 import { STORE_ANSWER_MS } from '../rules/times.ts';
 
 interface NodeRulesOptions {

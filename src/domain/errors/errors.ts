@@ -1,6 +1,6 @@
 // The error type, the table of codes, and functions of errors. The constructors are in the files …-errors.ts, by subject:
 // each takes the values in its message, and no message names a secret. A file may make an error that only it throws.
-// http/middleware/errors.ts makes HTTP answers of errors.
+// http/middleware/error-answers.ts makes HTTP answers of errors.
 
 import type { Scope } from '../accounts/account.ts';
 import { definedFields } from '../json/json.ts';

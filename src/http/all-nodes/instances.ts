@@ -7,7 +7,7 @@ import { compileShape } from '../../domain/errors/validation.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import { visibleTemplates } from '../callers/visible.ts';
-import { HTTP_LIMITS } from '../limits.ts';
+import { HTTP_LIMITS } from '../http-limits.ts';
 import {
   InstanceHealth,
   InstanceRecord,
@@ -16,7 +16,7 @@ import {
 } from '../records/instance-record.ts';
 import { cursorOf } from '../records/schemas.ts';
 import type { Deployment } from './deployment.ts';
-import { type AtNode, merged, sumOf } from './states.ts';
+import { type AtNode, merged, sumOf } from './instance-states.ts';
 
 /** The name of the list of all servers, in its cursors. */
 export const SERVER_LIST = 'servers';

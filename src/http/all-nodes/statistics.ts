@@ -16,7 +16,7 @@ import { rounded } from '../records/schemas.ts';
 import { byServer, percentile, StatisticsRecord, statisticsRecord } from '../records/statistics-record.ts';
 import type { Services } from '../services.ts';
 import { partialField } from './deployment.ts';
-import { merged, sumOf } from './states.ts';
+import { merged, sumOf } from './instance-states.ts';
 
 /**
  * The answer of a node to another one: `durations` are the buckets of the percentiles, without them for a caller that

@@ -1,7 +1,7 @@
 // A request whose body can be collected as it is parsed. Node's stream would keep each piece, wake up in a later
 // turn and emit five events, for a body that mostly comes with its headers. Source: ADR 176.
 
-import { HTTP_LIMITS } from '../limits.ts';
+import { HTTP_LIMITS } from '../http-limits.ts';
 
 /** An `import` of node:http reads all its exports; see server/listeners.ts. */
 const { IncomingMessage } = process.getBuiltinModule('node:http');

@@ -4,7 +4,7 @@
 import type { Principal } from '../../domain/accounts/account.ts';
 import { tooManyBodies } from '../../domain/errors/request-errors.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
-import { HTTP_LIMITS } from '../limits.ts';
+import { HTTP_LIMITS } from '../http-limits.ts';
 
 /** The counted memory of one body, which its last use gives back. */
 export class HeldBody {

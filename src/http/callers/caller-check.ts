@@ -15,7 +15,7 @@ import {
 import { asGatewayError, type GatewayError, hasCode } from '../../domain/errors/errors.ts';
 import { templateNotFound } from '../../domain/errors/registry-errors.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
-import { HTTP_LIMITS } from '../limits.ts';
+import { HTTP_LIMITS } from '../http-limits.ts';
 import { type CredentialedRequest, credentialsOf } from './caller-credentials.ts';
 
 /** The error for a caller that is not authorized; undefined for one that is. */

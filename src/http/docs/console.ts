@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { consoleNotBuilt, routeNotFound } from '../../domain/errors/request-errors.ts';
 import { PACKAGE_ROOT } from '../../domain/package-root.ts';
-import { HTTP_LIMITS } from '../limits.ts';
+import { HTTP_LIMITS } from '../http-limits.ts';
 import { type BytesReply, noContent } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { documentReply, makeOnce, NOT_CACHED, restricted } from './api-pages.ts';

@@ -10,7 +10,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import type { Prometheus } from '../../metrics/prometheus.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
 import { CLIENT_CLOSED_REQUEST } from '../client-gone.ts';
-import { HTTP_LIMITS } from '../limits.ts';
+import { HTTP_LIMITS } from '../http-limits.ts';
 import {
   type HttpContext,
   type HttpMiddleware,

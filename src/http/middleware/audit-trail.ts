@@ -1,12 +1,12 @@
 // Records, with any outcome, every request that may change the registry, the accounts or the settings, every login,
-// and the calls of tools. Never bodies, queries or credentials; auth/audit/audit.ts handles the arguments of calls.
+// and the calls of tools. Never bodies, queries or credentials; auth/audit/audit-log.ts handles the arguments of calls.
 
-import type { AuditLog } from '../../auth/audit/audit.ts';
+import type { AuditLog } from '../../auth/audit/audit-log.ts';
 import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import { nameOf } from '../../domain/accounts/account.ts';
 import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
 import { asGatewayError, ERRORS, type ErrorCode } from '../../domain/errors/errors.ts';
-import { CALL_ACTION } from '../../domain/events/audit.ts';
+import { CALL_ACTION } from '../../domain/events/audit-entries.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Proxies } from '../callers/proxies.ts';

@@ -9,7 +9,7 @@ import type { Next } from 'koa';
 import { originNotAllowed } from '../../domain/errors/request-errors.ts';
 import { LOCAL_HOST } from '../../domain/local-address.ts';
 import type { Proxies } from '../callers/proxies.ts';
-import { HTTP_LIMITS } from '../limits.ts';
+import { HTTP_LIMITS } from '../http-limits.ts';
 import { noContent } from '../replies/reply.ts';
 import { respond } from '../replies/respond.ts';
 import type { HttpContext, HttpMiddleware } from '../request.ts';

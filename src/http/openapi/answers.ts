@@ -8,7 +8,7 @@ import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
 import { ErrorBody } from '../replies/error-reply.ts';
 import { RpcRefusal } from '../routes/mcp-endpoint.ts';
 import type { AnswerDoc, HttpRoute } from '../routing/route.ts';
-import { type Described, exampleOf } from './schema.ts';
+import { type Described, exampleOf } from './schema-writer.ts';
 
 export interface SharedAnswers {
   /** The error answers by name; complete after the last route was described. */

@@ -8,7 +8,7 @@ import { definedFields } from '../../domain/json/json.ts';
 import { ANY_NODE, runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { cutText, lastWords } from '../../domain/text.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
-import { StatesByNode } from '../all-nodes/states.ts';
+import { StatesByNode } from '../all-nodes/instance-states.ts';
 import { seesMachine } from '../callers/visible.ts';
 import {
   integer,

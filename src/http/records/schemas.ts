@@ -6,7 +6,7 @@ import { GatewayError } from '../../domain/errors/errors.ts';
 import { validationFailed } from '../../domain/errors/request-errors.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { timestampOf } from '../../domain/text.ts';
-import { HTTP_LIMITS } from '../limits.ts';
+import { HTTP_LIMITS } from '../http-limits.ts';
 
 /** An object that has this name in the API description, wherever it is a part of an answer. */
 export function named<P extends TProperties>(schemaName: string, properties: P) {

@@ -11,7 +11,7 @@ import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { GatewayStats, Server } from '../../gateway/gateway-types.ts';
 import { MissingNodes } from '../all-nodes/deployment.ts';
-import { StatesByNode } from '../all-nodes/states.ts';
+import { StatesByNode } from '../all-nodes/instance-states.ts';
 import { type VisibleStats, visibleStats, visibleTemplates } from '../callers/visible.ts';
 import { flag, integer, NullableTime, named, nullable, number, rounded, text } from './schemas.ts';
 

@@ -1,7 +1,7 @@
 // The audit log, for admins. ../middleware/audit-trail.ts records it.
 
 import Type, { type Static } from 'typebox';
-import { type AuditEntry, type AuditedCall, idAt } from '../../domain/events/audit.ts';
+import { type AuditEntry, type AuditedCall, idAt } from '../../domain/events/audit-entries.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import {

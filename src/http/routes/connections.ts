@@ -1,7 +1,7 @@
 // The connected accounts at backends that want OAuth: a list, and their end. The pages below /connections make them.
 
 import Type, { type Static } from 'typebox';
-import type { AuditLog } from '../../auth/audit/audit.ts';
+import type { AuditLog } from '../../auth/audit/audit-log.ts';
 import { mayDo, type Principal, SCOPES, userIdIn } from '../../domain/accounts/account.ts';
 import { TemplateId } from '../../domain/accounts/input-schemas.ts';
 import { isRestricted, mayUse } from '../../domain/accounts/rights.ts';

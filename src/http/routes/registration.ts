@@ -14,7 +14,7 @@ import type { Server } from '../../gateway/gateway-types.ts';
 import type { Registration } from '../../registry/registry-types.ts';
 import { checkedCommand } from '../callers/command-check.ts';
 import { requireRightTo } from '../callers/visible.ts';
-import { HTTP_LIMITS } from '../limits.ts';
+import { HTTP_LIMITS } from '../http-limits.ts';
 import { InstanceRecord, instanceRecord } from '../records/instance-record.ts';
 import { closed, integer, LOCATION, text } from '../records/schemas.ts';
 import { json, located, noContent } from '../replies/reply.ts';

@@ -9,7 +9,7 @@ import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { credentialsOf } from '../callers/caller-credentials.ts';
 import type { Proxies } from '../callers/proxies.ts';
-import { HTTP_LIMITS } from '../limits.ts';
+import { HTTP_LIMITS } from '../http-limits.ts';
 import { noContent } from '../replies/reply.ts';
 import { respond } from '../replies/respond.ts';
 import { writeReply } from '../replies/write-reply.ts';

@@ -43,7 +43,7 @@ export interface RouteTable {
   unmatched(router: Pick<KoaRouter, 'match'>): HttpMiddleware;
 }
 
-/** Composes the middleware of each route once. The first one (middleware/errors.ts) answers the errors of the others. */
+/** Composes the middleware of each route once. The first one (middleware/error-answers.ts) answers the errors of the others. */
 export function routeListener(
   table: RouteTable,
   bodies: BodyMiddleware,

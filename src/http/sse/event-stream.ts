@@ -17,7 +17,7 @@ import { shownInstance } from '../../protocol/aggregate/aggregate-names.ts';
 import { SLOW_ANSWER_MS } from '../../protocol/client-call.ts';
 import type { McpEvent, McpStream } from '../../protocol/endpoint-types.ts';
 import { ClientGone } from '../client-gone.ts';
-import { HTTP_LIMITS } from '../limits.ts';
+import { HTTP_LIMITS } from '../http-limits.ts';
 import { errorBody } from '../replies/error-reply.ts';
 import type { EventSource, StreamEvent, StreamReader } from '../replies/reply.ts';
 import { commonHeaders, latin1Of, SMALL_REPLY_BYTES } from '../replies/respond.ts';

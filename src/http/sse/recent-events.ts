@@ -7,7 +7,7 @@ import { EVENTS, type GatewayEvent, writtenFields } from '../../domain/events/ev
 import { shareOf, UserShares } from '../../domain/memory/user-shares.ts';
 import { OPAQUE_NUMBERS, OpaqueNumbers } from '../../domain/opaque-numbers.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { HTTP_LIMITS } from '../limits.ts';
+import { HTTP_LIMITS } from '../http-limits.ts';
 import type { StreamEvent, StreamReader } from '../replies/reply.ts';
 
 /** The fields by which events are selected. */

@@ -6,7 +6,7 @@ import { connect as connectTcp, isIP, type LookupFunction, type OnReadOpts, type
 import { connect as connectTls } from 'node:tls';
 import { type AddressCheck, AddressDenied } from '../network-guard.ts';
 import type { BackendHandshakes } from '../tls/backend-handshakes.ts';
-import { CLIENT_TLS } from '../tls/client-options.ts';
+import { CLIENT_TLS } from '../tls/client-tls.ts';
 import { limitKeyUpdates } from '../tls/key-updates.ts';
 
 export interface Connector {

@@ -5,7 +5,7 @@ import { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { CLIENT_TLS } from './client-options.ts';
+import { CLIENT_TLS } from './client-tls.ts';
 import { limitKeyUpdates } from './key-updates.ts';
 import { createTurns, type RunInTurn } from './turns.ts';
 

@@ -7,7 +7,7 @@ import {
   isMatch,
   mostExpired,
   newestFirst,
-} from '../../domain/events/audit.ts';
+} from '../../domain/events/audit-entries.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { DAY_MS } from '../../domain/time/clock.ts';
 import { type NewApproval, withDigests } from '../../domain/views/approval.ts';

@@ -18,7 +18,7 @@ import {
   mostExpired,
   newestFirst,
   timeOfId,
-} from '../../domain/events/audit.ts';
+} from '../../domain/events/audit-entries.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import type { AuditBounds, AuditPage, AuditStore, InTurn } from '../store.ts';
 import { readRow } from '../store-errors.ts';

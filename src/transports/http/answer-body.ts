@@ -15,7 +15,7 @@ import {
 import type { HttpHeaders } from '../../domain/text.ts';
 import { SseReader } from '../../net/http1/sse-reader.ts';
 import { BodyDecoder, codingOf, type Pausable } from './body-decoder.ts';
-import { answerTooLarge, codingFailed, codingUnknown, connectionClosed } from './failures.ts';
+import { answerTooLarge, codingFailed, codingUnknown, connectionClosed } from './http-failures.ts';
 import { MAX_REFUSAL_BYTES, refusalText } from './refusal-text.ts';
 
 /** `messages`: of a success. The body of a redirect is a text for people. */

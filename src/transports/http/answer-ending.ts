@@ -2,7 +2,7 @@
 
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { BackendMessage } from '../../domain/mcp/jsonrpc.ts';
-import type { RefusedStatus } from './failures.ts';
+import type { RefusedStatus } from './http-failures.ts';
 
 export type AnswerEnding =
   /** A success was read to its end. `detail`: a description of the body, in case the answer was missing. */

@@ -6,9 +6,9 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type AnswerMessage, numberMeant } from '../../domain/mcp/jsonrpc.ts';
 import { type Clock, timeLimit } from '../../domain/time/clock.ts';
 import type { AnswerEnding } from './answer-ending.ts';
-import { connectionClosed } from './failures.ts';
 import { HttpAnswer } from './http-answer.ts';
 import type { HttpEndpoint } from './http-endpoint.ts';
+import { connectionClosed } from './http-failures.ts';
 
 /** Replies to a backend that are under way; more are dropped. Of notifications half as many. */
 const MAX_REPLIES = 64;

@@ -8,14 +8,14 @@ import type { InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
 import type { HttpHeaders } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { challengeIn } from '../../net/http1/challenge.ts';
+import { challengeIn } from '../../net/http1/backend-challenge.ts';
 import type { Http1Connection, RequestSink } from '../../net/http1/http1-connection.ts';
 import type { WrittenRequest } from '../../net/http1/request-writer.ts';
 import type { BearerTokens } from '../backend-account.ts';
 import { AnswerBody } from './answer-body.ts';
 import type { AnswerEnding } from './answer-ending.ts';
 import type { CookieJar } from './cookie-jar.ts';
-import { connectionFailed } from './failures.ts';
+import { connectionFailed } from './http-failures.ts';
 import { readRefusal } from './refusal-text.ts';
 
 /** Gets the messages of an answer as they arrive, then its end or its failure. */

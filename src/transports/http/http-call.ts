@@ -26,6 +26,8 @@ import { callerTokenOf, paramsForCaller, reportsProgress, textWithToken } from '
 import type { OpenOptions } from '../open-options.ts';
 import type { Closed } from '../transport.ts';
 import type { AnswerEnding, RefusedEnding } from './answer-ending.ts';
+import { type AnswerSink, HttpAnswer } from './http-answer.ts';
+import type { HttpEndpoint } from './http-endpoint.ts';
 import {
   answeredStatus,
   answerMissing,
@@ -33,9 +35,7 @@ import {
   refusedBeforeWork,
   sessionForgotten,
   sessionNotReplaced,
-} from './failures.ts';
-import { type AnswerSink, HttpAnswer } from './http-answer.ts';
-import type { HttpEndpoint } from './http-endpoint.ts';
+} from './http-failures.ts';
 import type { HttpSession } from './http-session.ts';
 import { StreamPolling } from './stream-polling.ts';
 import { areTooLarge, HEADERS_TOO_LARGE, type ToolHeaders } from './tool-headers.ts';

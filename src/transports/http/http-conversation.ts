@@ -18,8 +18,8 @@ import { gatewayAnswerTo, RecentCallers } from '../caller-messages.ts';
 import { withEraMetadata } from '../era-metadata.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type Conversation } from '../transport.ts';
 import { BackendEventStream, type EventStreamSink } from './backend-event-stream.ts';
-import { SESSION_LOST } from './failures.ts';
 import { type HttpBackend, HttpCall, type HttpCallHost } from './http-call.ts';
+import { SESSION_LOST } from './http-failures.ts';
 import { type HttpSession, openSession } from './http-session.ts';
 import { SessionReplacement } from './session-replacement.ts';
 

@@ -10,9 +10,9 @@ import type { HandshakeAnswer, HandshakeChannel, HandshakeErrorAnswer } from '..
 import type { AnswerEnding, RefusedEnding } from './answer-ending.ts';
 import { ask } from './background-requests.ts';
 import { CookieJar } from './cookie-jar.ts';
-import { answeredStatus, answerMissing, explanationOf, wasCutOff } from './failures.ts';
 import type { HttpAnswer } from './http-answer.ts';
 import type { Headers, HttpEndpoint } from './http-endpoint.ts';
+import { answeredStatus, answerMissing, explanationOf, wasCutOff } from './http-failures.ts';
 
 interface HttpHandshakeOptions {
   readonly signal: AbortSignal;

@@ -1,5 +1,5 @@
 // The text of a server in the body of a refusal, as one line for the caller: the beginning of a text, without
-// markup, control characters and the secrets that the gateway sent. answer-body.ts bounds the body, failures.ts
+// markup, control characters and the secrets that the gateway sent. answer-body.ts bounds the body, http-failures.ts
 // makes the error.
 
 import { cutWithoutSecrets, withoutSecrets } from '../../domain/instances/hidden-secrets.ts';
@@ -7,7 +7,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type BackendMessage, readBatch, readMessage } from '../../domain/mcp/jsonrpc.ts';
 import { cutText, type HttpHeaders, plainLine } from '../../domain/text.ts';
 import { SseReader } from '../../net/http1/sse-reader.ts';
-import type { RefusedStatus } from './failures.ts';
+import type { RefusedStatus } from './http-failures.ts';
 
 /** The largest body of an HTTP refusal without JSON; the rest is not read. */
 export const MAX_REFUSAL_BYTES = 256 * 1024;

@@ -16,9 +16,9 @@ import { Channel, type ExchangeObserver, type PendingExchange } from '../channel
 import type { AnswerEnding } from '../http/answer-ending.ts';
 import { UnawaitedMessages } from '../http/background-requests.ts';
 import { CookieJar } from '../http/cookie-jar.ts';
-import { answeredStatus, answerMissing, connectionClosed } from '../http/failures.ts';
 import { type AnswerSink, HttpAnswer } from '../http/http-answer.ts';
 import type { HttpEndpoint } from '../http/http-endpoint.ts';
+import { answeredStatus, answerMissing, connectionClosed } from '../http/http-failures.ts';
 import type { Closed } from '../transport.ts';
 
 const MAX_TARGET_LENGTH = 2_048;

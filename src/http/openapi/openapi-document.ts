@@ -4,7 +4,7 @@ import type { Scope } from '../../domain/accounts/account.ts';
 import { API_VERSION } from '../../domain/version.ts';
 import type { HttpRoute } from '../routing/route.ts';
 import { answersOf, HEADERS, SECURITY_SCHEMES, type SharedAnswers } from './answers.ts';
-import { type Described, exampleOf, schemaWriter } from './schema.ts';
+import { type Described, exampleOf, schemaWriter } from './schema-writer.ts';
 
 /** The document as plain JSON, with the fields that specs and tools read. */
 interface OpenApiDocument {

@@ -13,7 +13,7 @@ import {
   idAt,
   type NewCall,
   type NewEntry,
-} from '../../domain/events/audit.ts';
+} from '../../domain/events/audit-entries.ts';
 import { definedFields, type JsonFields, JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { cutText } from '../../domain/text.ts';

@@ -9,7 +9,7 @@ import {
   connectionFailed,
   mayBeStarting,
   sessionNotReplaced,
-} from '../../../src/transports/http/failures.ts';
+} from '../../../src/transports/http/http-failures.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('http failures');

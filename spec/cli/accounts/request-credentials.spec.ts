@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import * as assert from 'uvu/assert';
-import { namedEnvironment, requestCredentials } from '../../../src/cli/accounts/credentials.ts';
+import { namedEnvironment, requestCredentials } from '../../../src/cli/accounts/request-credentials.ts';
 import { findToken, removeToken, storeToken } from '../../../src/cli/accounts/stored-tokens.ts';
 import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
 import { credentialsPath } from '../../../src/templates/command-exposure.ts';

@@ -1,5 +1,5 @@
 // The entries of the audit log, their ids, filters for them, and the text form of tool calls, in blocks of
-// calls that are close in time. auth/audit/audit.ts records them, the stores keep them. Source: ADR 82.
+// calls that are close in time. auth/audit/audit-log.ts records them, the stores keep them. Source: ADR 82.
 
 import { withoutCredentials } from '../accounts/written-credentials.ts';
 import type { CallOutcome } from '../calls/exchange-event.ts';

@@ -9,7 +9,7 @@ import { noteError } from '../../protocol/endpoint-types.ts';
 import { resumesSse } from '../../protocol/legacy/legacy-sse.ts';
 import { internalFaultOf, type RpcFailure, rpcFailureOf } from '../../protocol/rpc.ts';
 import { ClientGone } from '../client-gone.ts';
-import { HTTP_LIMITS } from '../limits.ts';
+import { HTTP_LIMITS } from '../http-limits.ts';
 import { errorReply } from '../replies/error-reply.ts';
 import { type BytesReply, bytes, LATER_STREAM } from '../replies/reply.ts';
 import { respond } from '../replies/respond.ts';

@@ -6,8 +6,8 @@ import * as Schema from 'typebox/schema';
 import * as assert from 'uvu/assert';
 import { SCOPES } from '../../../src/domain/accounts/account.ts';
 import { HEADERS, SECURITY_SCHEMES } from '../../../src/http/openapi/answers.ts';
-import { openApiDocument } from '../../../src/http/openapi/document.ts';
-import { schemaWriter } from '../../../src/http/openapi/schema.ts';
+import { openApiDocument } from '../../../src/http/openapi/openapi-document.ts';
+import { schemaWriter } from '../../../src/http/openapi/schema-writer.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
 import { IssuerKeys } from '../../../src/auth/issuers/issuer-keys.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { askOutside } from '../../../src/net/outside/request.ts';
+import { askOutside } from '../../../src/net/outside/outside-request.ts';
 import { BackendFetch } from '../../../src/vault/backend-fetch.ts';
 import { suite } from '../../helpers/suite.ts';
 

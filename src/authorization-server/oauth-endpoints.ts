@@ -26,7 +26,7 @@ import {
 import type { DevicePages } from './pages/device-pages.ts';
 import type { Interactions } from './pages/interaction.ts';
 import { faultPage, tooLongPage, tooManyPage } from './pages/page.ts';
-import { isHabit } from './refresh.ts';
+import { isHabit } from './refresh-grant.ts';
 import { CONSOLE_PATH } from './sign-ins/continuations.ts';
 import type { LoginForm } from './sign-ins/login-form.ts';
 import type { ProviderSignIns } from './sign-ins/provider-sign-ins.ts';

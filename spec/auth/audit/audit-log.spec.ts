@@ -3,10 +3,15 @@
 import { createHash } from 'node:crypto';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { timeOrderedIds } from '../../../src/auth/audit/audit.ts';
+import { timeOrderedIds } from '../../../src/auth/audit/audit-log.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { duplicateServer } from '../../../src/domain/errors/registry-errors.ts';
-import { type AuditEntry, CALL_ACTION, idAt, type NewCall } from '../../../src/domain/events/audit.ts';
+import {
+  type AuditEntry,
+  CALL_ACTION,
+  idAt,
+  type NewCall,
+} from '../../../src/domain/events/audit-entries.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns } from '../../helpers/time/turns.ts';

@@ -10,8 +10,8 @@ import { commandAt } from '../background/daemon-files.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { fields } from '../remote/answers.ts';
 import type { Terminal } from '../terminal.ts';
-import { provableKey, requireProof } from './proof.ts';
 import { RENEWED_MS, renewedToken } from './renewal.ts';
+import { provableKey, requireProof } from './require-proof.ts';
 import { findToken, isExpired, isTrusted, provableToken } from './stored-tokens.ts';
 
 export interface RequestCredentials {

@@ -30,7 +30,7 @@ import {
 import { sessionNotFound } from '../../../src/domain/errors/session-errors.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { ClientGone } from '../../../src/http/client-gone.ts';
-import { errors, rpcErrors } from '../../../src/http/middleware/errors.ts';
+import { errors, rpcErrors } from '../../../src/http/middleware/error-answers.ts';
 import { ErrorBody, errorBody } from '../../../src/http/replies/error-reply.ts';
 import type { HttpMiddleware } from '../../../src/http/request.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
