@@ -198,7 +198,7 @@ test('have at most 1,500 words each, except references, benchmarks and the index
 
 test('quote lines of the log as the program writes them', () => {
   const sources = [
-    ...['src/cli/foreground/event-log.ts', 'src/server/clock-skew.ts', 'src/auth/audit/audit-log.ts'],
+    ...['src/cli/foreground/event-log.ts', 'src/server/nodes/clock-skew.ts', 'src/auth/audit/audit-log.ts'],
     ...['src/programs/reaper-pipe.ts', 'src/authorization-server/expired-rows.ts'],
   ];
   const written = sources.map((source) => readFileSync(join(root, source), 'utf8')).join();

@@ -1,8 +1,8 @@
 // Listeners with real sockets, for the specs of connections and of pipelined requests.
 
 import type { RequestListener } from 'node:http';
-import { type Listeners, openListeners, type ReceiveTimeouts } from '../../src/server/listeners.ts';
-import { OpenConnections } from '../../src/server/open-connections.ts';
+import { type Listeners, openListeners, type ReceiveTimeouts } from '../../src/server/sockets/listeners.ts';
+import { OpenConnections } from '../../src/server/sockets/open-connections.ts';
 import type { Suite } from '../helpers/suite.ts';
 
 /** Opens listeners for a suite; what was opened ends with each test. */

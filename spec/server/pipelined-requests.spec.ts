@@ -9,7 +9,7 @@ import {
   MAX_PIPELINED_BYTES,
   MAX_PIPELINED_REQUESTS,
   PIPELINED_REQUEST_BYTES,
-} from '../../src/server/waiting-answers.ts';
+} from '../../src/server/sockets/waiting-answers.ts';
 import { openRaw, readAll, sendRaw, untilClosed } from '../helpers/clients/raw-http.ts';
 import { becomes, until } from '../helpers/eventually.ts';
 import { suite } from '../helpers/suite.ts';

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { Agent, get, type RequestListener } from 'node:http';
 import { Session } from 'node:inspector/promises';
 import * as assert from 'uvu/assert';
-import { openListeners } from '../../src/server/listeners.ts';
+import { openListeners } from '../../src/server/sockets/listeners.ts';
 import { collectGarbage } from '../helpers/garbage.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -47,7 +47,7 @@ export function copyFor(
 ): IncomingMessage {
   const { protocol, host } = new URL(issuer);
   const { origin: _, 'content-length': __, 'transfer-encoding': ___, ...headers } = request.headers;
-  const { IncomingMessage: Request } = process.getBuiltinModule('node:http'); // see server/listeners.ts
+  const { IncomingMessage: Request } = process.getBuiltinModule('node:http'); // see server/sockets/listeners.ts
   const copy = new Request(new Socket());
   copy.method = request.method ?? 'GET';
   copy.url = url;

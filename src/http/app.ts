@@ -1,5 +1,5 @@
 // The HTTP application of a gateway: the services of its routes, their tables, and their listeners.
-// src/server/listeners.ts has sockets, ports and connection timeouts.
+// src/server/sockets/listeners.ts has sockets, ports and connection timeouts.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { AuthorizationServerOptions } from '../authorization-server/authorization-server.ts';

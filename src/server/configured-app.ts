@@ -9,9 +9,9 @@ import type { OwnWorker } from '../domain/nodes/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { createApp, type HttpApp } from '../http/app.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
-import type { OtherNodes } from './other-nodes.ts';
-import type { Ports } from './ports.ts';
+import type { OtherNodes } from './nodes/other-nodes.ts';
 import { authorizationServerOf, type ServerAuth, signInOf } from './server-auth.ts';
+import type { Ports } from './sockets/ports.ts';
 import type { Storage } from './storage.ts';
 
 interface ConfiguredAppOptions {

@@ -12,7 +12,7 @@ import { memoryBounds } from '../domain/memory/held-bytes.ts';
 import { Gateway } from '../gateway/gateway.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
-import type { OtherNodes } from './other-nodes.ts';
+import type { OtherNodes } from './nodes/other-nodes.ts';
 import type { Storage } from './storage.ts';
 
 interface ConfiguredGatewayOptions {

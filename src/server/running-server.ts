@@ -8,9 +8,9 @@ import type { PortNumbers, WorkerQuestion } from '../domain/nodes/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { HttpApp } from '../http/app.ts';
 import type { Store } from '../persistence/store.ts';
-import type { Listeners } from './listeners.ts';
-import type { OtherNodes } from './other-nodes.ts';
-import type { OpenPorts } from './ports.ts';
+import type { OtherNodes } from './nodes/other-nodes.ts';
+import type { Listeners } from './sockets/listeners.ts';
+import type { OpenPorts } from './sockets/ports.ts';
 
 export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
   /** The problems that did not prevent the start, one line each. */

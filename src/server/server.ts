@@ -30,17 +30,17 @@ import {
 } from '../registry/files/registry-file.ts';
 import { readCatalogue } from '../templates/catalogue.ts';
 import { namesCollector } from '../tracing/tracing.ts';
-import { watchClockSkew } from './clock-skew.ts';
 import { configuredApp } from './configured-app.ts';
 import { configuredGateway } from './configured-gateway.ts';
-import { lastClientFile } from './file-limit.ts';
-import { lockNodeOfFile, lockNodeOfServer } from './node-lock.ts';
+import { watchClockSkew } from './nodes/clock-skew.ts';
+import { lockNodeOfFile, lockNodeOfServer } from './nodes/node-lock.ts';
+import { openOtherNodes } from './nodes/other-nodes.ts';
 import { countsOf, foreignGrants, foreignPrograms, logDatabase, syncLines } from './operator-lines.ts';
-import { openOtherNodes } from './other-nodes.ts';
-import { type OpenPorts, Ports, publicTlsOf } from './ports.ts';
 import { programUser } from './program-user.ts';
 import { type Close, closeOrLog, type RunningServer, runningServer } from './running-server.ts';
 import { openServerAuth } from './server-auth.ts';
+import { lastClientFile } from './sockets/file-limit.ts';
+import { type OpenPorts, Ports, publicTlsOf } from './sockets/ports.ts';
 import { openStorage, reaperPipeOf } from './storage.ts';
 
 export type { RunningServer } from './running-server.ts';

@@ -19,7 +19,7 @@ import { type OpenStoreOptions, openStore } from '../persistence/open-store.ts';
 import type { Store } from '../persistence/store.ts';
 import { ownsGroup } from '../programs/process-group.ts';
 import { credentialsPath, homeFolder, type ProtectedPath } from '../templates/command-exposure.ts';
-import { fileOfNode } from './node-lock.ts';
+import { fileOfNode } from './nodes/node-lock.ts';
 
 export interface Storage {
   readonly store: Store;

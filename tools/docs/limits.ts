@@ -47,12 +47,12 @@ import { MAX_INSTANCES, MAX_INSTANCES_BYTES } from '../../src/registry/active-re
 import { MAX_REGISTRY_FILE_BYTES } from '../../src/registry/files/registry-file.ts';
 import { MAX_DEFINITION_BYTES } from '../../src/registry/kinds/definition-registry.ts';
 import { MAX_VIEW_BYTES, MAX_VIEWS } from '../../src/registry/kinds/view-registry.ts';
-import { MAX_REQUEST_HEADERS, TIMEOUTS } from '../../src/server/listeners.ts';
+import { MAX_REQUEST_HEADERS, TIMEOUTS } from '../../src/server/sockets/listeners.ts';
 import {
   MAX_PIPELINED_BYTES,
   MAX_PIPELINED_REQUESTS,
   PIPELINED_REQUEST_BYTES,
-} from '../../src/server/waiting-answers.ts';
+} from '../../src/server/sockets/waiting-answers.ts';
 import { COOKIES } from '../../src/transports/http/cookie-jar.ts';
 import { MAX_OPENINGS_PER_INSTANCE } from '../../src/transports/http/http-endpoint.ts';
 import { MAX_HEADER_BYTES } from '../../src/transports/http/tool-headers.ts';

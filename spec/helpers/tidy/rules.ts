@@ -26,7 +26,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/registry/pinned/pinned-scope.ts',
   // The end of a certificate.
   'src/net/tls/certificate-end.ts',
-  'src/server/public-tls.ts',
+  'src/server/sockets/public-tls.ts',
   // The age of a list that outlives the gateway.
   'src/protocol/aggregate/stored-lists.ts',
   // When a file was written.
@@ -39,7 +39,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/cluster/node-table/node-table.ts',
   'src/http/routes/health.ts',
   'src/metrics/samples.ts',
-  'src/server/other-nodes.ts',
+  'src/server/nodes/other-nodes.ts',
   'src/tracing/spans.ts',
   // Stored times of the registry, of accounts and of the audit log, and the comparison of clocks.
   'src/auth/accounts/accounts.ts',
@@ -79,7 +79,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/vault/connect-links.ts',
   'src/gateway/endpoint/used-confirmations.ts',
   'src/authorization-server/sign-ins/sign-ins.ts',
-  'src/server/clock-skew.ts',
+  'src/server/nodes/clock-skew.ts',
   'src/registry/kinds/instance-registry.ts',
   'src/registry/kinds/view-registry.ts',
   'src/server/server-auth.ts',

@@ -1,6 +1,6 @@
 // Bad input to the MCP endpoint, over a real port, with real instances behind it: the status and the JSON-RPC code that the
 // specification asks for, and the session stays usable. The listeners refuse slow senders and too many headers:
-// spec/server/listeners.spec.ts.
+// spec/server/sockets/listeners.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { META } from '../../../src/domain/mcp/mcp.ts';

@@ -17,7 +17,7 @@ import type { Terminal } from '../terminal.ts';
 import { askOAuth } from './ask-oauth.ts';
 import { type StoredToken, storedTokenOf } from './stored-tokens.ts';
 
-/** The function of Node for servers. An import would load more; see server/listeners.ts. */
+/** The function of Node for servers. An import would load more; see server/sockets/listeners.ts. */
 const { createServer } = process.getBuiltinModule('node:http');
 
 /** The longest wait for the user, in ms. The pages of the gateway are valid for the same time. */

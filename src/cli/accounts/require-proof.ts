@@ -9,7 +9,7 @@ import { CommandFailure } from '../failures.ts';
 import { fields } from '../remote/answers.ts';
 import { secured, speaksHttps } from '../remote/certificate-fault.ts';
 
-/** The function of Node for requests. An import would load more; see server/listeners.ts. */
+/** The function of Node for requests. An import would load more; see server/sockets/listeners.ts. */
 const { request } = process.getBuiltinModule('node:http');
 
 /**

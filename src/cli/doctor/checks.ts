@@ -11,7 +11,7 @@ import { systemClock } from '../../domain/time/clock.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
 import { RegistryFileError, readRegistryFile } from '../../registry/files/registry-file.ts';
-import { endOfCertificate } from '../../server/public-tls.ts';
+import { endOfCertificate } from '../../server/sockets/public-tls.ts';
 import { stateFolderOf } from '../../server/storage.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';

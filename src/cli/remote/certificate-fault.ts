@@ -3,7 +3,7 @@
 
 import { codeOf } from '../../domain/errors/errors.ts';
 
-/** True for the answer of a port of a gateway with TLS to plain HTTP. Source: server/secure-server.ts. */
+/** True for the answer of a port of a gateway with TLS to plain HTTP. Source: server/sockets/secure-server.ts. */
 export function speaksHttps(url: string, status: number, text: string): boolean {
   return url.startsWith('http:') && status === 400 && text.startsWith('This port speaks HTTPS');
 }

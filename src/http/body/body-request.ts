@@ -3,7 +3,7 @@
 
 import { HTTP_LIMITS } from '../http-limits.ts';
 
-/** An `import` of node:http reads all its exports; see server/listeners.ts. */
+/** An `import` of node:http reads all its exports; see server/sockets/listeners.ts. */
 const { IncomingMessage } = process.getBuiltinModule('node:http');
 
 /** Smaller pieces of one reading of the socket are joined: as they are, each would take some 200 bytes more. */

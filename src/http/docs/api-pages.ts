@@ -151,7 +151,7 @@ async function swaggerPage(): Promise<DocumentPage> {
     },
   });
   // Rendered once, in a context without a connection: the policy has hashes of parts of the page.
-  const { IncomingMessage, ServerResponse } = process.getBuiltinModule('node:http'); // see server/listeners.ts
+  const { IncomingMessage, ServerResponse } = process.getBuiltinModule('node:http'); // see server/sockets/listeners.ts
   const request = new IncomingMessage(new Socket());
   request.url = '/docs';
   const context = new Koa().createContext(request, new ServerResponse(request));

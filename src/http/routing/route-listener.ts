@@ -14,7 +14,7 @@ import type { HttpMiddleware, KoaContext, RequestState, RouteContext } from '../
 import { type KoaApp, PlainContext, plainCalls } from './plain-call.ts';
 import type { HttpRoute } from './route.ts';
 
-/** The CommonJS form of the router: its ES modules import node:http; see server/listeners.ts. */
+/** The CommonJS form of the router: its ES modules import node:http; see server/sockets/listeners.ts. */
 const { Router }: typeof import('@koa/router') = createRequire(import.meta.url)('@koa/router');
 
 /** Diagnostics channel: every request to the routes of any app of the process, published before the answer. */

@@ -20,7 +20,7 @@ export class InvalidResponse extends Error {
 type State = 'head' | 'sized body' | 'chunk size' | 'chunk' | 'chunk end' | 'trailers' | 'open body' | 'over';
 
 /** The bound of a head, and of all trailers and all chunk extensions of one answer, in bytes: that of Node. */
-const MAX_HEAD_BYTES = process.getBuiltinModule('node:http').maxHeaderSize; // see server/listeners.ts
+const MAX_HEAD_BYTES = process.getBuiltinModule('node:http').maxHeaderSize; // see server/sockets/listeners.ts
 const MAX_ANSWER_HEADERS = 256;
 /** Interim answers before the final one. */
 const MAX_INTERIM = 16;

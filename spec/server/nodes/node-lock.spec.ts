@@ -6,13 +6,13 @@ import { readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { ConfigError } from '../../src/config/config-error.ts';
-import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
-import type { SettingStore } from '../../src/persistence/store.ts';
-import { lockNodeOfFile, lockNodeOfServer, type NodeLock } from '../../src/server/node-lock.ts';
-import { folderOfEach } from '../helpers/folder.ts';
-import { thrownBy } from '../helpers/outcome.ts';
-import { suite } from '../helpers/suite.ts';
+import { ConfigError } from '../../../src/config/config-error.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
+import type { SettingStore } from '../../../src/persistence/store.ts';
+import { lockNodeOfFile, lockNodeOfServer, type NodeLock } from '../../../src/server/nodes/node-lock.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
+import { thrownBy } from '../../helpers/outcome.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('lock of a node in a file', { timeoutMs: 60_000 });
 const processes: ChildProcess[] = [];
@@ -273,7 +273,7 @@ async function pass(ms: number): Promise<void> {
 
 /** A process that locks the node of the file and, if it gets it, holds it until it is killed. */
 async function startHolding(nodeId: string): Promise<{ outcome: string; child: ChildProcess }> {
-  const module = JSON.stringify(new URL('../../src/server/node-lock.ts', import.meta.url).href);
+  const module = JSON.stringify(new URL('../../../src/server/nodes/node-lock.ts', import.meta.url).href);
   const script = `import { lockNodeOfFile } from ${module};
     const [file, nodeId] = process.argv.slice(1);
     globalThis.lock = await lockNodeOfFile(file, nodeId).catch(() => undefined);

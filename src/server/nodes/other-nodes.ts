@@ -2,28 +2,28 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
-import type { Auth } from '../auth/auth.ts';
-import type { SigningSecrets } from '../auth/secrets/signing-secret.ts';
-import type { ForwardingPeers } from '../cluster/channel/peers.ts';
-import { type ChannelKeys, channelKeys } from '../cluster/channel/trust/channel-keys.ts';
-import type { PeerCertificates } from '../cluster/channel/trust/peer-certificates.ts';
-import { deploymentSalt } from '../cluster/deployment-key.ts';
-import type { NodeTable } from '../cluster/node-table/node-table.ts';
-import type { ReachableLife } from '../cluster/reachable-life.ts';
-import type { ServeQuestion } from '../cluster/sharing/share-with-peers.ts';
-import type { Config } from '../config/config.ts';
-import { ConfigError } from '../config/config-error.ts';
-import { ClusterCounts } from '../counts/cluster-counts.ts';
-import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
-import type { ShownNode } from '../domain/nodes/nodes.ts';
-import { type OwnWorker, workerSocket } from '../domain/nodes/workers.ts';
-import { systemClock } from '../domain/time/clock.ts';
-import { VERSION } from '../domain/version.ts';
-import type { Gateway } from '../gateway/gateway.ts';
-import type { OthersOptions } from '../gateway/gateway-types.ts';
-import type { HttpApp } from '../http/app.ts';
-import { databaseHost } from '../persistence/database-url.ts';
-import type { Store } from '../persistence/store.ts';
+import type { Auth } from '../../auth/auth.ts';
+import type { SigningSecrets } from '../../auth/secrets/signing-secret.ts';
+import type { ForwardingPeers } from '../../cluster/channel/peers.ts';
+import { type ChannelKeys, channelKeys } from '../../cluster/channel/trust/channel-keys.ts';
+import type { PeerCertificates } from '../../cluster/channel/trust/peer-certificates.ts';
+import { deploymentSalt } from '../../cluster/deployment-key.ts';
+import type { NodeTable } from '../../cluster/node-table/node-table.ts';
+import type { ReachableLife } from '../../cluster/reachable-life.ts';
+import type { ServeQuestion } from '../../cluster/sharing/share-with-peers.ts';
+import type { Config } from '../../config/config.ts';
+import { ConfigError } from '../../config/config-error.ts';
+import { ClusterCounts } from '../../counts/cluster-counts.ts';
+import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
+import type { ShownNode } from '../../domain/nodes/nodes.ts';
+import { type OwnWorker, workerSocket } from '../../domain/nodes/workers.ts';
+import { systemClock } from '../../domain/time/clock.ts';
+import { VERSION } from '../../domain/version.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import type { OthersOptions } from '../../gateway/gateway-types.ts';
+import type { HttpApp } from '../../http/app.ts';
+import { databaseHost } from '../../persistence/database-url.ts';
+import type { Store } from '../../persistence/store.ts';
 import { addressesOfWorkers, readByWorkers } from './other-workers.ts';
 import type { PeerChannel } from './peer-channel.ts';
 
@@ -156,7 +156,7 @@ export class OtherNodes {
     });
     const { peers } = this.#channel;
     if (peers === undefined) return;
-    const { shareWithPeers } = await import('../cluster/sharing/share-with-peers.ts');
+    const { shareWithPeers } = await import('../../cluster/sharing/share-with-peers.ts');
     this.#serveQuestion = shareWithPeers({
       limiter: config.authEnabled ? auth.limiter : undefined,
       logins: auth.throttle,
@@ -203,8 +203,8 @@ export class OtherNodes {
     signal: AbortSignal | undefined,
   ): Promise<NodeTable> {
     const { config, store, log, gatewayId, worker, secrets, keys } = this.#options;
-    const { PeerProber } = await import('../cluster/channel/peer-prober.ts');
-    const { NodeTable } = await import('../cluster/node-table/node-table.ts');
+    const { PeerProber } = await import('../../cluster/channel/peer-prober.ts');
+    const { NodeTable } = await import('../../cluster/node-table/node-table.ts');
     const { beginLife, leasedPrograms } = gateway.internals;
     const prober = new PeerProber({ keys, clock: systemClock, life: () => table.life });
     const table = new NodeTable({
@@ -253,7 +253,7 @@ async function certificatesOf(
   if (cert === undefined && key === undefined && ca === undefined) return undefined;
   if (cert === undefined || key === undefined || ca === undefined)
     throw new ConfigError('cluster.tls: cert, key and ca belong together; set all three or none');
-  const { readCertificates } = await import('../cluster/channel/trust/peer-certificates.ts');
+  const { readCertificates } = await import('../../cluster/channel/trust/peer-certificates.ts');
   const onWarning = (line: string) => log.warn(line);
   return readCertificates({ cert, key, ca }, { clock: systemClock, onWarning });
 }

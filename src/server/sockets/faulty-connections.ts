@@ -3,8 +3,8 @@
 
 import type { Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { codeOf } from '../domain/errors/errors.ts';
-import { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import { codeOf } from '../../domain/errors/errors.ts';
+import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 
 /** An `import` would load Node's `fetch`, too (14 MB). */
 const { STATUS_CODES } = process.getBuiltinModule('node:http');

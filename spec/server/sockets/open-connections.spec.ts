@@ -6,12 +6,12 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { openListeners } from '../../src/server/listeners.ts';
-import { type ConnectionBounds, OpenConnections } from '../../src/server/open-connections.ts';
-import { openRaw, readUntil, untilClosed } from '../helpers/clients/raw-http.ts';
-import { until } from '../helpers/eventually.ts';
-import { collectGarbage } from '../helpers/garbage.ts';
-import { suite } from '../helpers/suite.ts';
+import { openListeners } from '../../../src/server/sockets/listeners.ts';
+import { type ConnectionBounds, OpenConnections } from '../../../src/server/sockets/open-connections.ts';
+import { openRaw, readUntil, untilClosed } from '../../helpers/clients/raw-http.ts';
+import { until } from '../../helpers/eventually.ts';
+import { collectGarbage } from '../../helpers/garbage.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('connections');
 const cleanups: (() => unknown)[] = [];

@@ -2,10 +2,10 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
-import { watchClockSkew } from '../../src/server/clock-skew.ts';
-import { suite } from '../helpers/suite.ts';
-import { passTurns } from '../helpers/time/turns.ts';
+import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
+import { watchClockSkew } from '../../../src/server/nodes/clock-skew.ts';
+import { suite } from '../../helpers/suite.ts';
+import { passTurns } from '../../helpers/time/turns.ts';
 
 const test = suite('clock skew');
 const NOW_MS = Date.parse('2030-05-06T07:08:09Z');

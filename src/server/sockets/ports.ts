@@ -3,13 +3,13 @@
 
 import type { RequestListener } from 'node:http';
 import type { Logger } from 'pino';
-import type { Config } from '../config/config.ts';
-import { ConfigError } from '../config/config-error.ts';
-import { GatewayAddress } from '../domain/accounts/resource.ts';
-import type { PortNumbers } from '../domain/nodes/workers.ts';
-import type { HttpApp } from '../http/app.ts';
-import { createMetricsApp } from '../http/metrics-app.ts';
-import { createStartingApp } from '../http/starting-app.ts';
+import type { Config } from '../../config/config.ts';
+import { ConfigError } from '../../config/config-error.ts';
+import { GatewayAddress } from '../../domain/accounts/resource.ts';
+import type { PortNumbers } from '../../domain/nodes/workers.ts';
+import type { HttpApp } from '../../http/app.ts';
+import { createMetricsApp } from '../../http/metrics-app.ts';
+import { createStartingApp } from '../../http/starting-app.ts';
 import { type Listeners, openListeners } from './listeners.ts';
 import { type ConnectionBounds, OpenConnections } from './open-connections.ts';
 import type { PublicTls } from './public-tls.ts';

@@ -9,14 +9,21 @@ import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { ListenError } from '../../src/server/listeners.ts';
-import { OpenConnections } from '../../src/server/open-connections.ts';
-import { accepts, openRaw, readAll, readUntil, sendRaw, untilClosed } from '../helpers/clients/raw-http.ts';
-import { freePort } from '../helpers/network/free-port.ts';
-import { messageOf } from '../helpers/outcome.ts';
-import { suite } from '../helpers/suite.ts';
-import { TurnCounter } from '../helpers/time/turns.ts';
-import { OpenedListeners, portOf } from './opened-listeners.ts';
+import { ListenError } from '../../../src/server/sockets/listeners.ts';
+import { OpenConnections } from '../../../src/server/sockets/open-connections.ts';
+import {
+  accepts,
+  openRaw,
+  readAll,
+  readUntil,
+  sendRaw,
+  untilClosed,
+} from '../../helpers/clients/raw-http.ts';
+import { freePort } from '../../helpers/network/free-port.ts';
+import { messageOf } from '../../helpers/outcome.ts';
+import { suite } from '../../helpers/suite.ts';
+import { TurnCounter } from '../../helpers/time/turns.ts';
+import { OpenedListeners, portOf } from '../opened-listeners.ts';
 
 const test = suite('listeners');
 const { later, open } = new OpenedListeners(test);
@@ -301,7 +308,7 @@ function longestBacklog(): number {
 
 /** A process that listens, and prints its URL. */
 async function listenerInChild() {
-  const module = JSON.stringify(new URL('../../src/server/listeners.ts', import.meta.url).href);
+  const module = JSON.stringify(new URL('../../../src/server/sockets/listeners.ts', import.meta.url).href);
   const wanted = '{ listeners: [{ host: "127.0.0.1", port: 0, label: "gateway" }], portsDefaulted: false }';
   const code = `import { openListeners } from ${module};
     const { urls } = await openListeners(${wanted}, { serve: (_, response) => response.end() });

@@ -7,12 +7,12 @@ import { readFileSync, readlinkSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { exhaustMap } from 'rxjs';
-import { ConfigError } from '../config/config-error.ts';
-import { reasonOf } from '../domain/errors/errors.ts';
-import { settlesWithin, sleep, systemClock } from '../domain/time/clock.ts';
-import { ticks$ } from '../domain/time/clock-streams.ts';
-import { lockFile } from '../persistence/file-lock.ts';
-import type { SettingStore } from '../persistence/store.ts';
+import { ConfigError } from '../../config/config-error.ts';
+import { reasonOf } from '../../domain/errors/errors.ts';
+import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
+import { ticks$ } from '../../domain/time/clock-streams.ts';
+import { lockFile } from '../../persistence/file-lock.ts';
+import type { SettingStore } from '../../persistence/store.ts';
 
 export interface NodeLock {
   release(): Promise<void>;

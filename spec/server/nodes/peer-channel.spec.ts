@@ -6,15 +6,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
-import { openSocketFolder } from '../../src/cli/workers/socket-folder.ts';
-import { channelKeys } from '../../src/cluster/channel/trust/channel-keys.ts';
-import type { ReachableLife } from '../../src/cluster/reachable-life.ts';
-import { UserShares } from '../../src/domain/memory/user-shares.ts';
-import { openPeerChannel } from '../../src/server/peer-channel.ts';
-import { knownNodesIn } from '../cluster/channel/known-nodes.ts';
-import { sendRaw } from '../helpers/clients/raw-http.ts';
-import { anonymousAuth } from '../helpers/http/anonymous-auth.ts';
-import { suite } from '../helpers/suite.ts';
+import { openSocketFolder } from '../../../src/cli/workers/socket-folder.ts';
+import { channelKeys } from '../../../src/cluster/channel/trust/channel-keys.ts';
+import type { ReachableLife } from '../../../src/cluster/reachable-life.ts';
+import { UserShares } from '../../../src/domain/memory/user-shares.ts';
+import { openPeerChannel } from '../../../src/server/nodes/peer-channel.ts';
+import { knownNodesIn } from '../../cluster/channel/known-nodes.ts';
+import { sendRaw } from '../../helpers/clients/raw-http.ts';
+import { anonymousAuth } from '../../helpers/http/anonymous-auth.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('address of the peer channel');
 

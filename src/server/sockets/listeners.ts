@@ -2,14 +2,14 @@
 
 import type { IncomingMessage, RequestListener, Server, ServerOptions, ServerResponse } from 'node:http';
 import { Server as NetServer, Socket } from 'node:net';
-import type { Config, ListenAddress } from '../config/config.ts';
-import { OperatorError } from '../domain/errors/errors.ts';
-import { joinHostPort, localUrl } from '../domain/local-address.ts';
-import type { PortNumbers } from '../domain/nodes/workers.ts';
-import { systemClock } from '../domain/time/clock.ts';
-import { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import { BodyRequest, CrumbledBody } from '../http/body/body-request.ts';
-import { ignoreRest } from '../net/ignore-rest.ts';
+import type { Config, ListenAddress } from '../../config/config.ts';
+import { OperatorError } from '../../domain/errors/errors.ts';
+import { joinHostPort, localUrl } from '../../domain/local-address.ts';
+import type { PortNumbers } from '../../domain/nodes/workers.ts';
+import { systemClock } from '../../domain/time/clock.ts';
+import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { BodyRequest, CrumbledBody } from '../../http/body/body-request.ts';
+import { ignoreRest } from '../../net/ignore-rest.ts';
 import { endFaultyConnections } from './faulty-connections.ts';
 import { OpenConnections } from './open-connections.ts';
 import type { PublicTls } from './public-tls.ts';

@@ -3,10 +3,10 @@
 
 import type { Logger } from 'pino';
 import { exhaustMap, merge, type Subscription } from 'rxjs';
-import { asGatewayError } from '../domain/errors/errors.ts';
-import { HOUR_MS, MAX_SKEW_MS, systemClock } from '../domain/time/clock.ts';
-import { ticks$, timer$ } from '../domain/time/clock-streams.ts';
-import type { Store } from '../persistence/store.ts';
+import { asGatewayError } from '../../domain/errors/errors.ts';
+import { HOUR_MS, MAX_SKEW_MS, systemClock } from '../../domain/time/clock.ts';
+import { ticks$, timer$ } from '../../domain/time/clock-streams.ts';
+import type { Store } from '../../persistence/store.ts';
 
 const CHECK_MS = HOUR_MS;
 /**

@@ -4,11 +4,11 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import type { Logger } from 'pino';
-import { readPemFile } from '../config/read-file.ts';
-import { codeOf, fileFault, OperatorError, reasonOf } from '../domain/errors/errors.ts';
-import { type Clock, systemClock } from '../domain/time/clock.ts';
-import { type CertificateEnd, certificateEndOf, warnOfEnd } from '../net/tls/certificate-end.ts';
-import { type Renewed, readRenewed } from '../net/tls/renewed.ts';
+import { readPemFile } from '../../config/read-file.ts';
+import { codeOf, fileFault, OperatorError, reasonOf } from '../../domain/errors/errors.ts';
+import { type Clock, systemClock } from '../../domain/time/clock.ts';
+import { type CertificateEnd, certificateEndOf, warnOfEnd } from '../../net/tls/certificate-end.ts';
+import { type Renewed, readRenewed } from '../../net/tls/renewed.ts';
 
 /** The options of secure contexts for clients. A change means that new connections need others. */
 export type PublicTls = Renewed<

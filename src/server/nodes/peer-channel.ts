@@ -3,25 +3,25 @@
 
 import { connect } from 'node:net';
 import type { Logger } from 'pino';
-import type { Auth } from '../auth/auth.ts';
-import { WindowCounter } from '../auth/limits/rate-limiter.ts';
-import type { InstanceHost } from '../cluster/channel/instances/instance-host.ts';
-import { InstanceListener } from '../cluster/channel/instances/instance-listener.ts';
-import type { PeerRefusal } from '../cluster/channel/peer-admission.ts';
+import type { Auth } from '../../auth/auth.ts';
+import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
+import type { InstanceHost } from '../../cluster/channel/instances/instance-host.ts';
+import { InstanceListener } from '../../cluster/channel/instances/instance-listener.ts';
+import type { PeerRefusal } from '../../cluster/channel/peer-admission.ts';
 import {
   openPeerListener,
   type PeerListener,
   type PeerListenerOptions,
-} from '../cluster/channel/peer-listener.ts';
-import { type ForwardingPeers, type KnownNodes, Peers } from '../cluster/channel/peers.ts';
-import type { ChannelKeys } from '../cluster/channel/trust/channel-keys.ts';
-import { TokenVerifier } from '../cluster/channel/trust/peer-tokens.ts';
-import { type ReachableLife, socketAddress } from '../cluster/reachable-life.ts';
-import type { Config } from '../config/config.ts';
-import type { ClusterCounts } from '../counts/cluster-counts.ts';
-import { OperatorError, reasonOf } from '../domain/errors/errors.ts';
-import { isLoopback, joinHostPort } from '../domain/local-address.ts';
-import { systemClock } from '../domain/time/clock.ts';
+} from '../../cluster/channel/peer-listener.ts';
+import { type ForwardingPeers, type KnownNodes, Peers } from '../../cluster/channel/peers.ts';
+import type { ChannelKeys } from '../../cluster/channel/trust/channel-keys.ts';
+import { TokenVerifier } from '../../cluster/channel/trust/peer-tokens.ts';
+import { type ReachableLife, socketAddress } from '../../cluster/reachable-life.ts';
+import type { Config } from '../../config/config.ts';
+import type { ClusterCounts } from '../../counts/cluster-counts.ts';
+import { OperatorError, reasonOf } from '../../domain/errors/errors.ts';
+import { isLoopback, joinHostPort } from '../../domain/local-address.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 
 /** Refusals that the audit log records in a minute; further ones are counted. */
 const RECORDED_PER_MINUTE = 30;

@@ -1,9 +1,9 @@
 // The differences between a worker and a node on another machine: a worker reaches the others by their socket files,
 // and one that stops asks them to read the members, instead of waiting until they do.
 
-import { socketAddress } from '../cluster/reachable-life.ts';
-import { gatewayIdOf, type ShownNode, workerOf } from '../domain/nodes/nodes.ts';
-import { type OwnWorker, workerSocket } from '../domain/nodes/workers.ts';
+import { socketAddress } from '../../cluster/reachable-life.ts';
+import { gatewayIdOf, type ShownNode, workerOf } from '../../domain/nodes/nodes.ts';
+import { type OwnWorker, workerSocket } from '../../domain/nodes/workers.ts';
 
 /** Resolves when the other workers have read the members. Undefined where nodes of other gateways must read them, too. */
 export function readByWorkers(

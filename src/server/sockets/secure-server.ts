@@ -2,9 +2,9 @@
 // over. Source: ADR 209.
 
 import type { RequestListener, Server, ServerOptions } from 'node:http';
-import type { BodyRequest } from '../http/body/body-request.ts';
-import { limitKeyUpdatesOf } from '../net/tls/key-updates.ts';
-import { ListenerHandshakes } from '../net/tls/listener-handshakes.ts';
+import type { BodyRequest } from '../../http/body/body-request.ts';
+import { limitKeyUpdatesOf } from '../../net/tls/key-updates.ts';
+import { ListenerHandshakes } from '../../net/tls/listener-handshakes.ts';
 import type { OpenConnections } from './open-connections.ts';
 import type { PublicTls } from './public-tls.ts';
 

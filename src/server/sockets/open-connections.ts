@@ -3,11 +3,11 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { LIMITS } from '../domain/limits.ts';
-import { systemClock } from '../domain/time/clock.ts';
-import { type AddressCheck, addressesIn } from '../net/network-guard.ts';
-import { networkOf } from '../net/network-of.ts';
-import { handshakeBytes } from '../net/tls/listener-handshakes.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { systemClock } from '../../domain/time/clock.ts';
+import { type AddressCheck, addressesIn } from '../../net/network-guard.ts';
+import { networkOf } from '../../net/network-of.ts';
+import { handshakeBytes } from '../../net/tls/listener-handshakes.ts';
 
 export interface ConnectionBounds {
   /** Connections from one IPv4 address, or one /64 network of IPv6. */
