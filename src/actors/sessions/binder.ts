@@ -6,33 +6,17 @@ import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { extensionsOf } from '../../domain/mcp/client.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
-import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { StoredBinding } from '../../domain/sessions/session-value.ts';
 import { FairSlots } from '../../domain/time/fair-slots.ts';
-import type { Conversation } from '../../transports/transport.ts';
 import { sharedBy } from '../instances/dedicated-conversation.ts';
 import type { ConversationUse } from '../instances/dedicated-conversations.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
-import { type ClientNeeds, isIsolated, isShareable, needsDedicated } from '../instances/process-sharing.ts';
+import { isIsolated, isShareable, needsDedicated } from '../instances/process-sharing.ts';
 import type { Feed } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import { Binding } from './binding.ts';
-import { BindingSearch, pickFor, type SearchOptions } from './binding-search.ts';
-import type { SessionDeps } from './session-deps.ts';
-
-/** What a session requires of a binding. */
-export interface SessionNeeds extends ClientNeeds {
-  readonly group: TemplateGroup;
-  readonly ownerId: string;
-  readonly session?: McpSession | undefined;
-  /**
-   * Restores the log level and the subscriptions in a new conversation, before it is used. Undefined when there are
-   * none.
-   */
-  readonly restoreBackendState?:
-    | ((conversation: Conversation, signal: AbortSignal) => Promise<void>)
-    | undefined;
-}
+import { BindingSearch, pickFor } from './binding-search.ts';
+import type { SearchOptions, SessionDeps, SessionNeeds } from './session-deps.ts';
 
 /** The most concurrent searches for recovered sessions: after the end of a node all its clients come at once. */
 const MAX_RECOVERED = 64;
@@ -97,17 +81,16 @@ export class Binder {
    * next one; the first binding that opens is used, and the others are closed. Rejects with the last failure, or with
    * NO_HEALTHY_INSTANCE, and leaves nothing open then. Source: ADR 101.
    */
-  findBinding(needs: SessionNeeds, options: SearchOptions, signal: AbortSignal): Promise<Binding> {
-    const open = (ref: InstanceRef, ended: AbortSignal) => this.#open(ref, needs, ended);
-    const { group, ownerId } = needs;
-    return new BindingSearch({ ...this.deps, ...options, group, ownerId, signal, open }).run();
+  findBinding(options: SearchOptions, signal: AbortSignal): Promise<Binding> {
+    const open = (ref: InstanceRef, ended: AbortSignal) => this.#open(ref, options, ended);
+    return new BindingSearch(this.deps, options, signal, open).run();
   }
 
   /** Like `findBinding`, for the first binding of a recovered session: only some of these search at the same time. */
-  findRecovered(needs: SessionNeeds, options: SearchOptions, signal: AbortSignal): Promise<Binding> {
+  findRecovered(options: SearchOptions, signal: AbortSignal): Promise<Binding> {
     // By template, too: one whose backend hangs does not delay the others.
-    const shareId = `${needs.ownerId} ${needs.group.template}`;
-    return this.#recovered.take({ shareId, signal, start: () => this.findBinding(needs, options, signal) });
+    const shareId = `${options.ownerId} ${options.group.template}`;
+    return this.#recovered.take({ shareId, signal, start: () => this.findBinding(options, signal) });
   }
 
   async #open(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Binding> {

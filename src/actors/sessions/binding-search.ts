@@ -6,39 +6,23 @@ import { asGatewayError, atInstance, type GatewayError } from '../../domain/erro
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { HEDGE_DIVISOR } from '../calls/deadline.ts';
-import type { Tries } from '../calls/tries.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { noHealthyError } from '../no-instance.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
-import type { SessionDeps } from './session-deps.ts';
+import type { SearchOptions, SessionDeps } from './session-deps.ts';
 
-/** Where a search looks for a binding, and for how long. */
-export interface SearchOptions {
-  /** How often it may try, and where not. The search counts its own tries there. */
-  readonly tries: Tries;
-  /** The instance that is tried first. Default: the strategy chooses. */
-  readonly first?: InstanceRef | undefined;
-  /** The instance that is tried only when there is no other. */
-  readonly last?: InstanceRef | undefined;
-  /** The time limit of the whole search in ms, after which the caller aborts it. */
-  readonly withinMs: number;
-}
-
-interface SearchDeps extends SearchOptions, Pick<SessionDeps, 'clock' | 'budget' | 'isAccepting'> {
-  readonly group: TemplateGroup;
-  readonly ownerId: string;
-  /** Aborting ends the search. */
-  readonly signal: AbortSignal;
-  readonly open: (ref: InstanceRef, ended: AbortSignal) => Promise<Binding>;
-}
+type OpenAt = (ref: InstanceRef, ended: AbortSignal) => Promise<Binding>;
 
 /** The longest time after which an opening counts as slow, in ms. */
 const SLOW_OPENING_MS = 1_000;
 
 /** One search for a binding. `run` is called once. */
 export class BindingSearch {
-  readonly #deps: SearchDeps;
+  readonly #deps: SessionDeps;
+  readonly #options: SearchOptions;
+  readonly #signal: AbortSignal;
+  readonly #open: OpenAt;
   readonly #endsAtMs: number;
   readonly #found = Promise.withResolvers<Binding>();
   /** Aborted as soon as a binding is found. */
@@ -47,14 +31,18 @@ export class BindingSearch {
   #underWay = 0;
   #failure: GatewayError | undefined;
 
-  constructor(deps: SearchDeps) {
+  /** Aborting `signal` ends the search. `open`: opens a binding at one instance. */
+  constructor(deps: SessionDeps, options: SearchOptions, signal: AbortSignal, open: OpenAt) {
     this.#deps = deps;
-    this.#endsAtMs = deps.clock.now() + deps.withinMs;
-    this.#ended = AbortSignal.any([deps.signal, this.#over.signal]);
+    this.#options = options;
+    this.#signal = signal;
+    this.#open = open;
+    this.#endsAtMs = deps.clock.now() + options.withinMs;
+    this.#ended = AbortSignal.any([signal, this.#over.signal]);
   }
 
   run(): Promise<Binding> {
-    this.#continue(this.#deps.first ?? this.#next());
+    this.#continue(this.#options.first ?? this.#next());
     return this.#found.promise;
   }
 
@@ -66,9 +54,9 @@ export class BindingSearch {
 
   /** Waits for an instance that is starting, then continues the search. Returns false when none is starting. */
   #awaitStart(): boolean {
-    const { group, ownerId, signal, tries } = this.#deps;
+    const { group, ownerId, tries } = this.#options;
     const started$ = this.#mayTry ? group.untilStarted(ownerId, tries.excluded) : undefined;
-    started$?.pipe(take(1), takeUntil(fromEvent(signal, 'abort'))).subscribe({
+    started$?.pipe(take(1), takeUntil(fromEvent(this.#signal, 'abort'))).subscribe({
       error: (error: GatewayError) => this.#found.reject(error),
       complete: () => this.#continue(this.#next()),
     });
@@ -76,14 +64,14 @@ export class BindingSearch {
   }
 
   async #try(ref: InstanceRef): Promise<void> {
-    const { signal, open, group, tries } = this.#deps;
+    const { group, tries } = this.#options;
     tries.count();
     tries.exclude(ref);
     this.#underWay += 1;
     const disarm = this.#hedge(ref);
     try {
       // A program is ended at once. A session of a backend can be deleted only when its id is known.
-      const binding = await open(ref, isNetworked(ref.definition) ? signal : this.#ended);
+      const binding = await this.#open(ref, isNetworked(ref.definition) ? this.#signal : this.#ended);
       if (this.#over.signal.aborted) await binding.close();
       this.#over.abort();
       this.#found.resolve(binding);
@@ -102,7 +90,8 @@ export class BindingSearch {
    * the remaining time: see slowAfterMs. Returns a function that cancels the timer.
    */
   #hedge(slow: InstanceRef): () => void {
-    const { budget, withinMs, clock, tries, group } = this.#deps;
+    const { budget, clock } = this.#deps;
+    const { withinMs, tries, group } = this.#options;
     const halfMs = tries.slowAfterMs(slow, group, this.#endsAtMs - clock.now());
     if (halfMs === undefined) return () => undefined;
     const soonMs = Math.min(SLOW_OPENING_MS, Math.ceil(withinMs / HEDGE_DIVISOR), halfMs);
@@ -117,16 +106,16 @@ export class BindingSearch {
 
   /** False also when the search is over. */
   get #mayTry(): boolean {
-    return this.#deps.tries.left > 0 && !this.#ended.aborted;
+    return this.#options.tries.left > 0 && !this.#ended.aborted;
   }
 
   #next(): InstanceRef | undefined {
-    const { group, ownerId, last, tries } = this.#deps;
+    const { group, ownerId, last, tries } = this.#options;
     return this.#mayTry ? pickFor(group, ownerId, tries.excluded, last) : undefined;
   }
 
   #noInstance(): GatewayError {
-    return this.#deps.isAccepting() ? noHealthyError(this.#deps.group) : shuttingDown();
+    return this.#deps.isAccepting() ? noHealthyError(this.#options.group) : shuttingDown();
   }
 }
 
@@ -135,13 +124,14 @@ export class BindingSearch {
  * `last` is chosen only when there is no other.
  */
 export function pickFor(
-  group: TemplateGroup,
+  { pool }: TemplateGroup,
   ownerId: string,
   excluded: ReadonlySet<string> = new Set(),
   last?: InstanceRef,
 ): InstanceRef | undefined {
-  const { pool } = group;
-  const other = last === undefined ? undefined : pickFor(group, ownerId, new Set([...excluded, last.id]));
   const request = { callerId: ownerId };
-  return other ?? pool.pick(request, { excluded }) ?? pool.pick(request, { excluded, hasRoom: () => true });
+  const pick = (without: ReadonlySet<string>) =>
+    pool.pick(request, { excluded: without }) ??
+    pool.pick(request, { excluded: without, hasRoom: () => true });
+  return (last && pick(new Set([...excluded, last.id]))) ?? pick(excluded);
 }

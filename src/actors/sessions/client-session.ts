@@ -28,7 +28,7 @@ import { SESSION_ACTOR_ID } from '../root.machine.ts';
 import { NO_URIS } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import { BackendState } from './backend-state.ts';
-import type { Binder, SessionNeeds } from './binder.ts';
+import type { Binder } from './binder.ts';
 import type { Binding } from './binding.ts';
 import {
   bindTimeoutMs,
@@ -41,7 +41,7 @@ import {
 } from './client-session.machine.ts';
 import { SessionCalls } from './session-calls.ts';
 import type { SessionCore } from './session-core.ts';
-import type { SessionDeps, SessionOptions } from './session-deps.ts';
+import type { SessionDeps, SessionNeeds, SessionOptions } from './session-deps.ts';
 import { sessionMoved } from './session-events.ts';
 import { SessionMessages } from './session-messages.ts';
 import { type ClientSessionEvent, isRecoverable, leftBinding, valueAfter } from './session-transitions.ts';
@@ -263,11 +263,11 @@ export class ClientSession implements McpSession, SessionCore {
     const isOnlyThere = (this.#waiting?.needsDedicated && isServed(context)) || isReturning(context);
     const tries = new Tries(isOnlyThere ? 1 : this.group.policy.maxRetries + 1);
     const first = isOnlyThere ? from : this.#first;
-    const options = { tries, first, last: from, withinMs: bindTimeoutMs(context) };
-    if (from !== undefined) return this.#binder.findBinding(this.#needs, options, signal);
+    const options = { ...this.#needs, tries, first, last: from, withinMs: bindTimeoutMs(context) };
+    if (from !== undefined) return this.#binder.findBinding(options, signal);
     this.deps.budget.countCall(); // the call that needs a further binding is counted already
     const isRecovered = this.generation !== undefined || this.#options.part?.isRecovered === true;
-    return this.#binder[isRecovered ? 'findRecovered' : 'findBinding'](this.#needs, options, signal);
+    return this.#binder[isRecovered ? 'findRecovered' : 'findBinding'](options, signal);
   }
 
   get usableBinding(): Binding | undefined {
@@ -283,8 +283,8 @@ export class ClientSession implements McpSession, SessionCore {
 
   findHedgeBinding({ left, excluded }: Tries, signal: AbortSignal): Promise<Binding> {
     const needs = { ...this.#needs, asksForLog: false, restoreBackendState: undefined };
-    const options = { tries: new Tries(left, excluded), withinMs: timeoutFor(this.group.policy) };
-    return this.#binder.findBinding(needs, options, signal);
+    const options = { ...needs, tries: new Tries(left, excluded), withinMs: timeoutFor(this.group.policy) };
+    return this.#binder.findBinding(options, signal);
   }
 
   untilBound(needsDedicated = false): Observable<Binding> {
