@@ -48,9 +48,11 @@ export function shareWithPeers({
     const [path = '', query = ''] = url.split('?');
     const answer = answers.get(path);
     if (answer === undefined) return false;
-    void Promise.resolve(answer(id, new URLSearchParams(query))).then((value) =>
-      response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(value)),
-    );
+    const respond = async (): Promise<void> => {
+      const body = JSON.stringify(await answer(id, new URLSearchParams(query)));
+      response.writeHead(200, { 'Content-Type': 'application/json' }).end(body);
+    };
+    respond().catch(() => response.destroy()); // the other node then decides without this one
     return true;
   };
 }
