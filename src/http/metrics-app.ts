@@ -10,12 +10,12 @@ import { isLoopback } from '../domain/local-address.ts';
 import { METRICS_TYPE } from '../metrics/prometheus.ts';
 import type { HttpApp } from './app.ts';
 import { createProxies } from './callers/proxies.ts';
+import type { RequestState } from './context.ts';
 import { errors } from './middleware/error-answers.ts';
 import { hostOriginCheck } from './middleware/host-origin-check.ts';
 import { NOT_STORED } from './records/schemas.ts';
 import { bytes } from './replies/reply.ts';
 import { respond } from './replies/respond.ts';
-import type { RequestState } from './request.ts';
 import { ALIVE, startingReply } from './routes/readiness.ts';
 import { appListener } from './routing/route-listener.ts';
 

@@ -2,10 +2,10 @@
 
 import type { RequestListener } from 'node:http';
 import Koa from 'koa';
+import type { RequestState } from './context.ts';
 import { refuse } from './middleware/error-answers.ts';
 import { identify, requestIds } from './middleware/request-id.ts';
 import { respond } from './replies/respond.ts';
-import type { RequestState } from './request.ts';
 import { ALIVE, startingReply } from './routes/readiness.ts';
 
 /** Answers requests until the gateway is created: 503 with Retry-After, and `/livez` as usual. It writes no log lines. */

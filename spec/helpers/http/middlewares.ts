@@ -4,8 +4,8 @@ import { Router } from '@koa/router';
 import Koa, { type Middleware } from 'koa';
 import { pino } from 'pino';
 import { BodyRequest } from '../../../src/http/body/body-request.ts';
+import type { RequestState, RouteMiddleware } from '../../../src/http/context.ts';
 import { errors } from '../../../src/http/middleware/error-answers.ts';
-import type { RequestState, RouteMiddleware } from '../../../src/http/request.ts';
 import { startRawServer } from '../../transports/raw-server.ts';
 import { type Answer, type Ask, send } from './app.ts';
 

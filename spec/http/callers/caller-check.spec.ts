@@ -1,9 +1,11 @@
+import type { IncomingMessage } from 'node:http';
 import * as assert from 'uvu/assert';
 import type { Principal, Scope } from '../../../src/domain/accounts/account.ts';
 import { tokenExpired } from '../../../src/domain/errors/account-errors.ts';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { callerCheck } from '../../../src/http/callers/caller-check.ts';
+import { RequestState } from '../../../src/http/context.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('reauthorization');
@@ -26,7 +28,8 @@ async function codeOf(
     if (waits) return Promise.reject(now);
     throw now;
   };
-  const context = { req: { headers: {} }, state: { principal: before, pathName } };
+  const req = { headers: {} } as IncomingMessage;
+  const context = { req, state: { ...new RequestState(), principal: before, pathName } };
   return (await callerCheck(['tools:call'], { authenticate })(context))?.code;
 }
 

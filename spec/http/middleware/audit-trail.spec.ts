@@ -6,10 +6,10 @@ import { insufficientPermissions, rateLimitExceeded } from '../../../src/domain/
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { ClientGone } from '../../../src/http/client-gone.ts';
+import type { Trail } from '../../../src/http/context.ts';
 import { auditTrail } from '../../../src/http/middleware/audit-trail.ts';
 import { json } from '../../../src/http/replies/reply.ts';
 import { respond } from '../../../src/http/replies/respond.ts';
-import type { Trail } from '../../../src/http/request.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { head, openRaw } from '../../helpers/clients/raw-http.ts';
 import { until } from '../../helpers/eventually.ts';

@@ -30,9 +30,9 @@ import {
 import { sessionNotFound } from '../../../src/domain/errors/session-errors.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { ClientGone } from '../../../src/http/client-gone.ts';
+import type { HttpMiddleware } from '../../../src/http/context.ts';
 import { errors, rpcErrors } from '../../../src/http/middleware/error-answers.ts';
 import { ErrorBody, errorBody } from '../../../src/http/replies/error-reply.ts';
-import type { HttpMiddleware } from '../../../src/http/request.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import type { Json } from '../../fixtures/wire.ts';
 import { head, openRaw, readAll } from '../../helpers/clients/raw-http.ts';

@@ -5,8 +5,8 @@ import { invalidCredentials } from '../../../src/domain/errors/account-errors.ts
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { onGone } from '../../../src/http/client-gone.ts';
+import type { HttpContext } from '../../../src/http/context.ts';
 import { HttpReplyWriter } from '../../../src/http/replies/http-reply-writer.ts';
-import type { HttpContext } from '../../../src/http/request.ts';
 import {
   type EventStreamOptions,
   EventStreams,

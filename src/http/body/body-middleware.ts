@@ -1,9 +1,9 @@
 // The middleware that reads the bodies of one app: which reader a route has, and how many bytes it may read.
 
 import { LIMITS } from '../../domain/limits.ts';
+import type { HttpMiddleware, KoaContext, RouteContext, RouteMiddleware } from '../context.ts';
 import { HTTP_LIMITS } from '../http-limits.ts';
 import { type BodyCosts, body } from '../middleware/body.ts';
-import type { HttpMiddleware, KoaContext, RouteContext, RouteMiddleware } from '../request.ts';
 import type { HttpRoute } from '../routing/route.ts';
 import { koaBodyReader, readDirect } from './readers.ts';
 

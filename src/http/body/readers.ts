@@ -7,7 +7,7 @@ import { payloadTooLarge } from '../../domain/errors/request-errors.ts';
 import { loadOnce } from '../../domain/memory/load-once.ts';
 import { loadInTurns } from '../../domain/time/load-in-turns.ts';
 import { ClientGone } from '../client-gone.ts';
-import type { HttpContext, KoaContext } from '../request.ts';
+import type { HttpContext, KoaContext } from '../context.ts';
 import { BodyRequest, type BodySink } from './body-request.ts';
 
 /**

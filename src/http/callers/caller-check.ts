@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Auth } from '../../auth/auth.ts';
-import type { RateLimit, RateLimiter } from '../../auth/limits/rate-limiter.ts';
+import type { RateLimiter } from '../../auth/limits/rate-limiter.ts';
 import { countedIdOfCaller, mayDo, type Principal, type Scope } from '../../domain/accounts/account.ts';
 import { isRestricted, mayUse } from '../../domain/accounts/rights.ts';
 import {
@@ -15,22 +15,9 @@ import {
 import { asGatewayError, type GatewayError, hasCode } from '../../domain/errors/errors.ts';
 import { templateNotFound } from '../../domain/errors/registry-errors.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
+import type { CallerCheck, RequestState } from '../context.ts';
 import { HTTP_LIMITS } from '../http-limits.ts';
-import { type CredentialedRequest, credentialsOf } from './caller-credentials.ts';
-
-/** The error for a caller that is not authorized; undefined for one that is. */
-export type Refusal = GatewayError | undefined;
-
-/** The part that a check reads of a request whose caller is known. */
-export interface CheckedRequest extends CredentialedRequest {
-  readonly state: CredentialedRequest['state'] & {
-    readonly principal?: Principal;
-    readonly pathName?: string | undefined;
-  };
-}
-
-/** Authorizes the caller of a request again. Never throws or rejects; without a promise when its credentials are cached. */
-export type CallerCheck = (context: CheckedRequest) => Refusal | Promise<Refusal>;
+import { credentialsOf } from './caller-credentials.ts';
 
 /** True for routes that need the registry: all but those for admins, which manage accounts. */
 export function readsRegistry(anyOf: readonly Scope[]): boolean {
@@ -40,13 +27,13 @@ export function readsRegistry(anyOf: readonly Scope[]): boolean {
 /** True when the principal may use the template, or the view, of this name. */
 export type MayUsePath = (principal: Principal, name: string) => boolean;
 
-/** INSUFFICIENT_PERMISSIONS, or TEMPLATE_NOT_FOUND for a name that the principal may not use. */
+/** INSUFFICIENT_PERMISSIONS, or TEMPLATE_NOT_FOUND for a name that the principal may not use; undefined for a caller that is authorized. */
 export function callerRefusalOf(
   principal: Principal,
   anyOf: readonly Scope[],
   pathName?: string,
   mayUsePath: MayUsePath = mayUse,
-): Refusal {
+): GatewayError | undefined {
   if (!mayDo(principal, anyOf)) return insufficientPermissions(anyOf);
   // An admin with some rights could create an account with all of them.
   if (isRestricted(principal) && anyOf.every((scope) => scope === 'admin')) return accountsNeedAllTemplates();
@@ -84,18 +71,8 @@ export function callerCheck(
   };
 }
 
-function refusalAfter(thrown: unknown): Refusal {
+function refusalAfter(thrown: unknown): GatewayError | undefined {
   return hasCode(thrown, 'DATABASE_UNAVAILABLE') ? undefined : asGatewayError(thrown);
-}
-
-/** The state of a request that the rate limit counts. */
-export interface CountedRequest {
-  /** The caller; set by middleware/authorize.ts on routes that need credentials. */
-  principal?: Principal;
-  /** Rate limit window of a caller with a limit; written to the headers of every answer. */
-  rateLimit?: RateLimit | undefined;
-  /** Requests counted for this HTTP request so far. */
-  counted?: number;
 }
 
 /**
@@ -104,7 +81,7 @@ export interface CountedRequest {
  * process counts alone. A caller without a limit is not counted.
  */
 export function consumeRateLimit(
-  state: CountedRequest,
+  state: RequestState,
   limiter: Pick<RateLimiter, 'take'>,
   count: number,
 ): void | Promise<void> {

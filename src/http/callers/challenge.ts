@@ -11,7 +11,7 @@ import {
 } from '../../domain/accounts/account.ts';
 import { type GatewayAddress, isResourcePath, type SignIn } from '../../domain/accounts/resource.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
-import type { Challenge } from '../request.ts';
+import type { Challenge } from '../context.ts';
 import type { HttpRoute } from '../routing/route.ts';
 import { HOST, type Proxies } from './proxies.ts';
 

@@ -5,10 +5,10 @@
 import type { Observable } from 'rxjs';
 import { type Linked, LinkedSet } from '../../domain/memory/linked-set.ts';
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import type { CallerCheck, CheckedRequest } from './caller-check.ts';
+import type { HttpContext } from '../context.ts';
 
 export interface OpenRequest extends Linked {
-  readonly context: CheckedRequest & { readonly state: { readonly check?: CallerCheck } };
+  readonly context: Pick<HttpContext, 'req' | 'state'>;
   /** The template or view of this name, which the caller must be allowed to use; undefined for a request of none. */
   readonly pathName: string | undefined;
   /** Cancels the work for the request, and answers it with this error. */
@@ -50,6 +50,6 @@ export class OpenRequests {
   }
 }
 
-function idOf({ state }: CheckedRequest): string | undefined {
+function idOf({ state }: OpenRequest['context']): string | undefined {
   return state.principal?.id;
 }

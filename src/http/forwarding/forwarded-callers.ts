@@ -3,11 +3,11 @@
 
 import type { Observable } from 'rxjs';
 import { invalidCredentials } from '../../domain/errors/account-errors.ts';
-import { internalError } from '../../domain/errors/errors.ts';
+import { type GatewayError, internalError } from '../../domain/errors/errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { callerRefusalOf, type MayUsePath, type Refusal } from '../callers/caller-check.ts';
-import type { RouteMiddleware } from '../request.ts';
+import { callerRefusalOf, type MayUsePath } from '../callers/caller-check.ts';
+import type { RouteMiddleware } from '../context.ts';
 import type { HttpRoute } from '../routing/route.ts';
 
 /** The most principals whose last change is remembered. */
@@ -47,7 +47,7 @@ export class ForwardedCallers {
     };
   }
 
-  #refusalOf(id: string, sinceMs: number): Refusal {
+  #refusalOf(id: string, sinceMs: number): GatewayError | undefined {
     return (this.#changedAtMs.get(id) ?? Number.NEGATIVE_INFINITY) >= sinceMs
       ? invalidCredentials()
       : undefined;

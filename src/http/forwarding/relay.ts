@@ -7,10 +7,10 @@ import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
 import { type Forwarding, NotHolder } from '../../domain/nodes/forwarding.ts';
 import type { HttpHeaders } from '../../domain/text.ts';
 import { ClientGone } from '../client-gone.ts';
+import type { HttpContext } from '../context.ts';
 import type { ForwardJob } from '../replies/reply.ts';
 import { commonHeaders, latin1Of, SMALL_REPLY_BYTES } from '../replies/respond.ts';
 import { limitReader } from '../replies/unread-answers.ts';
-import type { HttpContext } from '../request.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
 
 /** Headers of the holder's answer that its client gets; all others are those of this node, or of one connection. */

@@ -10,14 +10,14 @@ import type { Clock } from '../../domain/time/clock.ts';
 import type { Prometheus } from '../../metrics/prometheus.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
 import { CLIENT_CLOSED_REQUEST } from '../client-gone.ts';
-import { HTTP_LIMITS } from '../http-limits.ts';
 import {
   type HttpContext,
   type HttpMiddleware,
   type ReportListener,
   type RequestState,
   templateIn,
-} from '../request.ts';
+} from '../context.ts';
+import { HTTP_LIMITS } from '../http-limits.ts';
 
 /**
  * Observes each request until its connection is closed or free again: counts its answer by status and error code,

@@ -11,7 +11,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Proxies } from '../callers/proxies.ts';
 import { CLIENT_CLOSED_REQUEST, ClientGone } from '../client-gone.ts';
-import { type HttpContext, type ReportListener, type RouteMiddleware, templateIn } from '../request.ts';
+import { type HttpContext, type ReportListener, type RouteMiddleware, templateIn } from '../context.ts';
 import type { HttpRoute } from '../routing/route.ts';
 
 /** The most callers whose refusals of a minute are counted. */

@@ -2,7 +2,7 @@
 
 import type { LazyAuthorizationServer } from '../../authorization-server/lazy-authorization-server.ts';
 import type { Proxies } from '../callers/proxies.ts';
-import type { HttpMiddleware } from '../request.ts';
+import type { HttpMiddleware } from '../context.ts';
 
 /** Answers the requests that are for the authorization server; passes others on. */
 export function authorizationServerRequests(

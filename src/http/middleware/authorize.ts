@@ -23,8 +23,8 @@ import {
 import { credentialsOf } from '../callers/caller-credentials.ts';
 import { resourceOfRoute } from '../callers/challenge.ts';
 import type { Proxies } from '../callers/proxies.ts';
+import type { Challenge, RouteContext, RouteMiddleware } from '../context.ts';
 import type { UnreadAnswers } from '../replies/unread-answers.ts';
-import type { Challenge, RouteContext, RouteMiddleware } from '../request.ts';
 import type { HttpRoute } from '../routing/route.ts';
 
 interface AuthorizeOptions {

@@ -14,8 +14,8 @@ import { parseCallBody, parseFormBody, parseJsonBody } from '../body/parse-body.
 import { NO_BYTES, type ReadBody } from '../body/readers.ts';
 import { consumeRateLimit, requestsIn } from '../callers/caller-check.ts';
 import { ClientGone } from '../client-gone.ts';
+import type { HttpContext, HttpMiddleware } from '../context.ts';
 import { HTTP_LIMITS } from '../http-limits.ts';
-import type { HttpContext, HttpMiddleware } from '../request.ts';
 import type { BodyKind } from '../routing/route.ts';
 
 export interface BodyCosts extends Timing {

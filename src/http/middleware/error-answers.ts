@@ -9,11 +9,11 @@ import { noteError } from '../../protocol/endpoint-types.ts';
 import { resumesSse } from '../../protocol/legacy/legacy-sse.ts';
 import { internalFaultOf, type RpcFailure, rpcFailureOf } from '../../protocol/rpc.ts';
 import { ClientGone } from '../client-gone.ts';
+import type { HttpContext, HttpMiddleware, RequestState, RouteMiddleware } from '../context.ts';
 import { HTTP_LIMITS } from '../http-limits.ts';
 import { errorReply } from '../replies/error-reply.ts';
 import { type BytesReply, bytes, LATER_STREAM } from '../replies/reply.ts';
 import { respond } from '../replies/respond.ts';
-import type { HttpContext, HttpMiddleware, RequestState, RouteMiddleware } from '../request.ts';
 import { identify, requestIds } from './request-id.ts';
 
 /**

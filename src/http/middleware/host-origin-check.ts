@@ -9,10 +9,10 @@ import type { Next } from 'koa';
 import { originNotAllowed } from '../../domain/errors/request-errors.ts';
 import { LOCAL_HOST } from '../../domain/local-address.ts';
 import type { Proxies } from '../callers/proxies.ts';
+import type { HttpContext, HttpMiddleware } from '../context.ts';
 import { HTTP_LIMITS } from '../http-limits.ts';
 import { noContent } from '../replies/reply.ts';
 import { respond } from '../replies/respond.ts';
-import type { HttpContext, HttpMiddleware } from '../request.ts';
 
 export interface HostOriginCheckOptions {
   /** Hosts in addition to the names of this machine: `gateway.example` on any port, `gateway.example:8080` on port 8080. */

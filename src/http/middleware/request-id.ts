@@ -1,7 +1,7 @@
 // The id of each request, for its answer, the log and the backend.
 
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { HttpContext } from '../request.ts';
+import type { HttpContext } from '../context.ts';
 
 const VALID = /^[A-Za-z0-9._-]{1,128}$/;
 

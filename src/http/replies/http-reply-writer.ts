@@ -3,7 +3,7 @@
 import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
 import type { McpLog, McpStream, ReplyWriter } from '../../protocol/endpoint-types.ts';
 import { onGone } from '../client-gone.ts';
-import type { HttpContext } from '../request.ts';
+import type { HttpContext } from '../context.ts';
 import { type EventStreams, OpenStream, soleEvent } from '../sse/event-stream.ts';
 import type { BytesReply } from './reply.ts';
 import { respond } from './respond.ts';

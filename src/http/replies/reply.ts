@@ -8,7 +8,7 @@ import type { JsonText } from '../../domain/json/json.ts';
 import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
 import type { ForwardedAnswer, Forwarding } from '../../domain/nodes/forwarding.ts';
 import type { ReplyWriter } from '../../protocol/endpoint-types.ts';
-import type { Trail } from '../request.ts';
+import type { Trail } from '../context.ts';
 
 interface ReplyFields {
   /** The instance that answered, for `X-Instance-ID`. */

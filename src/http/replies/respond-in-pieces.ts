@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from 'node:http';
 import { ClientGone } from '../client-gone.ts';
-import type { HttpContext } from '../request.ts';
+import type { HttpContext } from '../context.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
 import type { PiecesReply } from './reply.ts';
 import { commonHeaders } from './respond.ts';

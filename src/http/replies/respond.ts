@@ -2,7 +2,7 @@
 // It bypasses koa's response, and so does route-listener.ts: one writeHead and one end take 19.5 us per call of an empty gateway,
 // koa's setters and its inspection of the body 23 us. Event streams are written in sse/.
 
-import type { HttpContext, RequestState } from '../request.ts';
+import type { HttpContext, RequestState } from '../context.ts';
 import type { BytesReply } from './reply.ts';
 import { limitReader } from './unread-answers.ts';
 

@@ -5,8 +5,8 @@ import type { ServerResponse } from 'node:http';
 import { tooMuchUnread } from '../../domain/errors/request-errors.ts';
 import { type ByteBounds, HeldBytes, type Holding, UNCOUNTED_BYTES } from '../../domain/memory/held-bytes.ts';
 import { type Clock, systemClock } from '../../domain/time/clock.ts';
+import type { HttpContext } from '../context.ts';
 import { HTTP_LIMITS } from '../http-limits.ts';
-import type { HttpContext } from '../request.ts';
 
 const UNKNOWN = '';
 

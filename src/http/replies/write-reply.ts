@@ -1,7 +1,7 @@
 // Chooses how each kind of reply is written.
 
+import type { HttpContext } from '../context.ts';
 import { relay } from '../forwarding/relay.ts';
-import type { HttpContext } from '../request.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
 import { HttpReplyWriter } from './http-reply-writer.ts';
 import type { Reply } from './reply.ts';

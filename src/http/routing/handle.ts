@@ -9,17 +9,12 @@ import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { credentialsOf } from '../callers/caller-credentials.ts';
 import type { Proxies } from '../callers/proxies.ts';
+import type { HttpMiddleware, RouteContext, RouteMiddleware } from '../context.ts';
 import { HTTP_LIMITS } from '../http-limits.ts';
 import { noContent } from '../replies/reply.ts';
 import { respond } from '../replies/respond.ts';
 import { writeReply } from '../replies/write-reply.ts';
-import {
-  type HttpMiddleware,
-  HttpRequest,
-  type HttpRequestOptions,
-  type RouteContext,
-  type RouteMiddleware,
-} from '../request.ts';
+import { HttpRequest, type HttpRequestOptions } from '../request.ts';
 import type { Services } from '../services.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
 import type { HttpRoute, RawInput } from './route.ts';

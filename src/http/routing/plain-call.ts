@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type Koa from 'koa';
 import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
 import { TEMPLATE_NAME } from '../../domain/template-name.ts';
-import { type HttpContext, RequestState, type RouteContext, type RouteMiddleware } from '../request.ts';
+import { type HttpContext, RequestState, type RouteContext, type RouteMiddleware } from '../context.ts';
 import type { HttpRoute } from './route.ts';
 
 interface PlainRoute {

@@ -10,7 +10,7 @@ import type { Logger } from 'pino';
 import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { BodyMiddleware } from '../body/body-middleware.ts';
-import type { HttpMiddleware, KoaContext, RequestState, RouteContext } from '../request.ts';
+import type { HttpMiddleware, KoaContext, RequestState, RouteContext } from '../context.ts';
 import { type KoaApp, PlainContext, plainCalls } from './plain-call.ts';
 import type { HttpRoute } from './route.ts';
 

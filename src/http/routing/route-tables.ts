@@ -13,6 +13,7 @@ import type { MayUsePath } from '../callers/caller-check.ts';
 import { challenges } from '../callers/challenge.ts';
 import type { OpenRequests } from '../callers/open-requests.ts';
 import type { Proxies } from '../callers/proxies.ts';
+import type { ReportListener, RouteMiddleware } from '../context.ts';
 import { ForwardedCallers } from '../forwarding/forwarded-callers.ts';
 import { HTTP_LIMITS } from '../http-limits.ts';
 import { observe, reportLog } from '../middleware/access-log.ts';
@@ -21,7 +22,6 @@ import { authorizationServerRequests } from '../middleware/authorization-server.
 import { admission, authorize, localAccounts } from '../middleware/authorize.ts';
 import { errors, rpcErrors } from '../middleware/error-answers.ts';
 import { type HostOriginCheckOptions, hostOriginCheck } from '../middleware/host-origin-check.ts';
-import type { ReportListener, RouteMiddleware } from '../request.ts';
 import { ROUTES } from '../routes/index.ts';
 import type { Services } from '../services.ts';
 import type { EventStreams } from '../sse/event-stream.ts';

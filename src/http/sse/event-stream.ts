@@ -17,12 +17,12 @@ import { shownInstance } from '../../protocol/aggregate/aggregate-names.ts';
 import { SLOW_ANSWER_MS } from '../../protocol/client-call.ts';
 import type { McpEvent, McpStream } from '../../protocol/endpoint-types.ts';
 import { ClientGone } from '../client-gone.ts';
+import type { HttpContext } from '../context.ts';
 import { HTTP_LIMITS } from '../http-limits.ts';
 import { errorBody } from '../replies/error-reply.ts';
 import type { EventSource, StreamEvent, StreamReader } from '../replies/reply.ts';
 import { commonHeaders, latin1Of, SMALL_REPLY_BYTES } from '../replies/respond.ts';
 import { limitReader, UnreadAnswers } from '../replies/unread-answers.ts';
-import type { HttpContext } from '../request.ts';
 
 export interface EventStreamOptions {
   /** Interval of the comments that keep a stream alive. Default: 15 000 ms. */
