@@ -28,11 +28,11 @@ import type { Instance } from '../template-group.ts';
 import { Binder } from './binder.ts';
 import { ClientSession } from './client-session.ts';
 import { IdleSweep } from './idle-sweep.ts';
+import { longestAway, SessionBounds } from './session-bounds.ts';
 import type { SessionDeps, SessionLists, SessionOptions } from './session-deps.ts';
 import { SessionDrain } from './session-drain.ts';
 import { sessionEventOf } from './session-events.ts';
 import type { SessionKeeper } from './session-keeper.ts';
-import { longestAway, SessionPlaces } from './session-places.ts';
 import { SessionRecovery } from './session-recovery.ts';
 import { isRecoverable, newSession } from './session-transitions.ts';
 import { StoredRow } from './stored-row.ts';
@@ -58,7 +58,7 @@ export class ClientSessions implements AllSessions {
   readonly #keeper: SessionKeeper | undefined;
   readonly #recovery: SessionRecovery | undefined;
   #life: string;
-  readonly #places: SessionPlaces;
+  readonly #bounds: SessionBounds;
   readonly #opening = new Set<McpSession>();
   readonly #open = new Map<string, McpSession>();
   readonly #idling: IdleSweep;
@@ -75,7 +75,7 @@ export class ClientSessions implements AllSessions {
     this.#keeper = keeper;
     this.#recovery = keeper && new SessionRecovery(keeper, deps);
     this.binder = new Binder(deps);
-    this.#places = new SessionPlaces(maxSessions, share, declarations);
+    this.#bounds = new SessionBounds(maxSessions, share, declarations);
     const end = (session: McpSession) => void this.#end(session, 'idle');
     this.#idling = new IdleSweep(idleMs, { ...deps, open: this.#open, end });
     deps.fleet.root.subscribe({ complete: () => void this.closeAll(0) });
@@ -84,7 +84,7 @@ export class ClientSessions implements AllSessions {
 
   /** The most sessions with one template, and separately the most aggregate sessions. */
   get max(): number {
-    return this.#places.max;
+    return this.#bounds.max;
   }
 
   /** The number of sessions, including those that are being opened. */
@@ -147,7 +147,7 @@ export class ClientSessions implements AllSessions {
     const { endReason, greeted } = value;
     if (endReason !== undefined) throw sessionEnded(endReason);
     if (greeted === undefined) throw sessionLost('it was never open');
-    this.#places.check(value); // again: others may have been made meanwhile, and none of them ends for it
+    this.#bounds.check(value); // again: others may have been made meanwhile, and none of them ends for it
     // A call that was under way may have arrived.
     const session = this.#create(id, { ...value, unsafe: value.unsafe === 'no' ? 'no' : 'yes' }, { lists });
     this.#begin(session);
@@ -194,7 +194,7 @@ export class ClientSessions implements AllSessions {
     const instance = value.binding && group.byId.get(value.binding.instanceId);
     await untilNotStarting(instance, this.deps.clock);
     if (!isRecoverable(value, group)) throw sessionLost('its backend does not know it any more');
-    this.#places.check(value);
+    this.#bounds.check(value);
   }
 
   add(session: McpSession, origin: SessionOrigin): void {
@@ -202,8 +202,8 @@ export class ClientSessions implements AllSessions {
     if (origin === 'new') {
       this.#requireNewSessions();
       this.#makeRoom(session.value);
-    } else this.#places.check(session.value);
-    this.#places.take(session.value);
+    } else this.#bounds.check(session.value);
+    this.#bounds.take(session.value);
     this.#begin(session);
   }
 
@@ -334,8 +334,8 @@ export class ClientSessions implements AllSessions {
   /** Makes a session in a free place. */
   #create(id: string, value: SessionValue, options: SessionOptions): ClientSession {
     this.deps.fleet.templates.group(value.template); // TEMPLATE_NOT_FOUND, before anything is counted
-    this.#places.take(value);
-    const ownValue = { ...value, profile: this.#places.shared(value.profile) };
+    this.#bounds.take(value);
+    const ownValue = { ...value, profile: this.#bounds.shared(value.profile) };
     return new ClientSession(this, this.binder, id, ownValue, options);
   }
 
@@ -347,7 +347,7 @@ export class ClientSessions implements AllSessions {
   }
 
   #drop(session: McpSession): void {
-    this.#places.release(session.value);
+    this.#bounds.release(session.value);
     this.#open.delete(session.id);
     this.#drain?.ended(session);
     if (this.isClosing && this.size === 0) this.#emptied.resolve();
@@ -396,12 +396,12 @@ export class ClientSessions implements AllSessions {
    * when no client is absent.
    */
   #makeRoom(value: AnySessionValue): void {
-    const exceeded = this.#places.exceededBy(value);
+    const exceeded = this.#bounds.exceededBy(value);
     if (exceeded === undefined) return;
     const only = exceeded.isShare ? value.ownerId : undefined;
     const away = longestAway(this.#ofClients(), value, only, this.deps.clock.now());
     if (away !== undefined) void this.#end(away, 'placeNeeded');
-    else this.#places.check(value);
+    else this.#bounds.check(value);
   }
 }
 

@@ -1,6 +1,6 @@
-// Counts the places for sessions: how many there may be with one template and how many aggregate ones, how many each
-// owner may have, and the memory for the profiles of their clients. client-sessions.ts decides what happens when there
-// is no place.
+// The bounds of sessions: how many there may be with one template and how many aggregate ones, how many each owner may have,
+// and the memory for the profiles of their clients. Each session takes a place; client-sessions.ts decides what happens when
+// there is none.
 
 import { isOfSameUser } from '../../domain/accounts/account.ts';
 import { declarationsTooLarge, sessionLimit } from '../../domain/errors/session-errors.ts';
@@ -17,8 +17,8 @@ const MAX_PROFILES = 256;
 /** Sessions with one template and aggregate ones are counted apart. */
 type PlaceKind = 'template' | 'aggregate';
 
-/** The places for sessions, in total and for each owner. */
-export class SessionPlaces {
+/** The bounds of all sessions of a gateway, in total and for each owner, and the places that are taken. */
+export class SessionBounds {
   /** Most sessions of each kind. */
   readonly max: number;
   readonly #shares: Readonly<Record<PlaceKind, UserShares>>;
