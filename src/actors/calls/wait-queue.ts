@@ -7,18 +7,13 @@
 import { countedIdOf } from '../../domain/accounts/account.ts';
 import { isWithinEqualPart } from '../../domain/memory/user-shares.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
 
 /** Longest wait in that queue. After it: 429 QUEUE_FULL. */
 export const QUEUE_WAIT_MS = 5_000;
 
 /** The part of an instance that the queue sees. */
-export interface QueueTarget {
-  readonly id: string;
-  /** True when a call of this owner may begin at the instance now. */
-  hasCapacityFor(ownerId: string): boolean;
-  /** True when this owner uses less than an equal part of the instance's capacity. */
-  isBelowShare(ownerId: string): boolean;
-}
+export type QueueTarget = Pick<InstanceRef, 'id' | 'hasCapacityFor' | 'isBelowShare'>;
 
 /** What the queue sees of a call that waits, or of a search that waits for an instance to start. */
 export interface QueueEntry {
