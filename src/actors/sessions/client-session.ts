@@ -267,7 +267,9 @@ export class ClientSession implements McpSession, SessionCore {
     if (from !== undefined) return this.#binder.findBinding(options, signal);
     this.deps.budget.countCall(); // the call that needs a further binding is counted already
     const isRecovered = this.generation !== undefined || this.#options.part?.isRecovered === true;
-    return this.#binder[isRecovered ? 'findRecovered' : 'findBinding'](options, signal);
+    return isRecovered
+      ? this.#binder.findRecovered(options, signal)
+      : this.#binder.findBinding(options, signal);
   }
 
   get usableBinding(): Binding | undefined {
