@@ -10,10 +10,10 @@ import { allowedLookup } from '../net/outside/allowed-lookup.ts';
 import { type OutsidePlace, OutsidePlaces } from '../net/outside/outside-places.ts';
 import {
   askOutside,
-  type OutsideAnswer,
   OutsideFailure,
   type OutsideRequest,
   OutsideSilence,
+  responseOf,
 } from '../net/outside/outside-request.ts';
 import { SystemLookups } from '../net/system-lookups.ts';
 import { OutsideHandshakes } from '../net/tls/outside-handshakes.ts';
@@ -243,22 +243,4 @@ function readUrl(address: string): URL {
 
 function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, '');
-}
-
-const KEPT_HEADERS = [
-  ...['content-type', 'content-encoding', 'www-authenticate', 'retry-after', 'cache-control', 'location'],
-  'mcp-session-id',
-];
-
-function responseOf({ status, headers, body }: OutsideAnswer): Response {
-  const kept = KEPT_HEADERS.flatMap((name) => {
-    const value = headers[name];
-    return value === undefined ? [] : [[name, String(value)] as [string, string]];
-  });
-  const hasNoBody = [204, 205, 304].includes(status);
-  return new Response(hasNoBody ? null : new Uint8Array(body), {
-    // A `Response` can have no other status.
-    status: status < 200 || status > 599 ? 500 : status,
-    headers: kept,
-  });
 }

@@ -1,5 +1,7 @@
 // The gateway as a client of an identity provider, a second authorization server of the same library.
 
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
 import { IdentityProvider } from '../../../src/auth/issuers/identity-provider.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
@@ -14,7 +16,7 @@ const test = suite('an identity provider');
 const CALLBACK = 'http://127.0.0.1:43118/oauth/callback/example';
 
 /** The gateway as a client of `there`, and the warnings about it. */
-function clientOf(there: CompanyProvider) {
+function clientOf(there: Pick<CompanyProvider, 'issuer' | 'setting'>) {
   const { client_id: clientId, client_secret: clientSecret } = Object(there.setting({}));
   const warnings: string[] = [];
   const provider = new IdentityProvider(
@@ -70,5 +72,43 @@ test('that refuses the secret in the header of two first sign-ins at once gets i
     await there.close();
   }
 });
+
+for (const [name, answer, reason] of [
+  [
+    'interim answers without end',
+    'HTTP/1.1 102 x\r\n\r\n'.repeat(1_000),
+    'gave more than 16 interim answers',
+  ],
+  [
+    'a body without end',
+    `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n${' '.repeat(300_000)}`,
+    'answered with more than 262144 bytes',
+  ],
+  [
+    'another protocol',
+    'HTTP/1.1 101 x\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n',
+    'closed the connection',
+  ],
+  ['a status that is none', 'HTTP/1.1 999 x\r\nContent-Length: 0\r\n\r\n', 'unexpected HTTP response status'],
+] as const)
+  test(`that sends ${name} is left`, async () => {
+    const sockets: Socket[] = [];
+    const server = createServer((socket) => {
+      sockets.push(socket.on('error', () => {}));
+      socket.once('data', () => socket.write(answer));
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    try {
+      const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      const setting = () => ({ client_id: 'c', client_secret: 's' });
+      const { provider, warnings } = clientOf({ issuer, setting });
+      assert.match(await provider.begin(CALLBACK).then(String, String), 'cannot be reached at this moment');
+      assert.equal(warnings.length, 1);
+      assert.match(warnings[0] ?? '', reason);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    }
+  });
 
 test.run();

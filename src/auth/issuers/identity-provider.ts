@@ -6,6 +6,7 @@ import type { Configuration, CustomFetch, IDToken, ResponseBodyError } from 'ope
 import { isSafeUrl } from '../../config/issuer-settings.ts';
 import type { ProviderSetting } from '../../config/provider-settings.ts';
 import { type Clock, HOUR_MS } from '../../domain/time/clock.ts';
+import { askOutside, OutsideFailure, responseOf } from '../../net/outside/outside-request.ts';
 import { type Claims, claimOf } from './claims.ts';
 
 /** The longest wait for one answer, in seconds. */
@@ -225,7 +226,7 @@ export class IdentityProvider {
       {
         // `boundedFetch` refuses URLs that are neither https nor on loopback.
         execute: [library.allowInsecureRequests, library.enableNonRepudiationChecks],
-        [library.customFetch]: boundedFetch,
+        [library.customFetch]: boundedFetch(this.#options.clock),
         timeout: TIMEOUT_SECONDS,
       },
     );
@@ -280,22 +281,20 @@ function reasonOf(thrown: unknown): string {
   const code = codeOf(thrown);
   if (code !== undefined) return `it answers ${code}`;
   if (!(thrown instanceof Error)) return 'its answer is not understood';
+  if (thrown.cause instanceof OutsideFailure) return `it ${thrown.cause.message}`;
   const { code: own } = thrown as NodeJS.ErrnoException;
   // The library's own words, without any received text.
   return typeof own === 'string' && CODE.test(own) ? `${thrown.message} (${own})` : 'it does not answer';
 }
 
-const boundedFetch: CustomFetch = async (url, options) => {
-  if (!isSafeUrl(url.replace(/[?#].*$/s, ''))) throw new TypeError('not https');
-  const { body = null, ...others } = options;
-  const response = await fetch(url, { ...others, body });
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of response.body ?? []) {
-    length += chunk.length;
-    if (length > MAX_BYTES) throw new TypeError('the answer is too long');
-    chunks.push(chunk);
-  }
-  const { status, headers } = response;
-  return new Response(length === 0 ? null : Buffer.concat(chunks), { status, headers });
-};
+function boundedFetch({ alarm }: Clock): CustomFetch {
+  return async (address, { method, headers, body }) => {
+    if (!isSafeUrl(address.replace(/[?#].*$/s, ''))) throw new TypeError('not https');
+    const answer = await askOutside(new URL(address), {
+      ...{ method, headers, alarm, mostBytes: MAX_BYTES },
+      timeoutMs: TIMEOUT_SECONDS * 1_000,
+      body: body == null ? undefined : String(body),
+    });
+    return responseOf(answer);
+  };
+}

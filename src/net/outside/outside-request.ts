@@ -1,6 +1,6 @@
-// One request to a server that an outsider names: for documents of clients, keys of issuers, and the metadata of a backend about
-// its accounts. It has a connection of its own, follows no redirect, and ends in time, whatever the server sends. Callers decide
-// which servers may be asked.
+// One request to a server that an outsider names, or that signs users in: for documents of clients, keys of issuers, tokens of a
+// provider of accounts, and the metadata of a backend about its accounts. It has a connection of its own, follows no redirect,
+// and ends in time, whatever the server sends. Callers decide which servers may be asked.
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { LookupFunction } from 'node:net';
@@ -35,7 +35,7 @@ export interface OutsideRequest {
   readonly read?: ((response: IncomingMessage, untimed: () => void) => Promise<Buffer>) | undefined;
 }
 
-export interface OutsideAnswer {
+interface OutsideAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
@@ -97,4 +97,23 @@ async function wholeBody(response: IncomingMessage, mostBytes: number): Promise<
   const body = await bytesWithin(response, mostBytes);
   if (body === undefined) throw new OutsideFailure(`answered with more than ${mostBytes} bytes`);
   return body;
+}
+
+const KEPT_HEADERS = [
+  ...['content-type', 'content-encoding', 'www-authenticate', 'retry-after', 'cache-control', 'location'],
+  'mcp-session-id',
+];
+
+/** The answer in the form in which libraries for OAuth take it, with the headers that they read. */
+export function responseOf({ status, headers, body }: OutsideAnswer): Response {
+  const kept = KEPT_HEADERS.flatMap((name) => {
+    const value = headers[name];
+    return value === undefined ? [] : [[name, String(value)] as [string, string]];
+  });
+  const hasNoBody = [204, 205, 304].includes(status);
+  return new Response(hasNoBody ? null : new Uint8Array(body), {
+    // A `Response` can have no other status.
+    status: status < 200 || status > 599 ? 500 : status,
+    headers: kept,
+  });
 }
