@@ -2,6 +2,7 @@
 // cannot send. An answer 401 ends the session; the page stays and asks for sign-in.
 
 import { signal } from '@preact/signals';
+import { readJson } from './json.ts';
 
 /** The script is in `console/assets/` (in development in `console/src/`), also behind a path prefix of a proxy. */
 const script = import.meta.url;
@@ -88,7 +89,7 @@ export async function send(
 
 /** GET of a JSON document. The caller names its type; the gateway checks its own answers. */
 export async function get<T>(path: string): Promise<T> {
-  return (await send('GET', path)).json();
+  return readJson(await (await send('GET', path)).text()) as T;
 }
 
 /** Any other request. The type is that of the answer; an empty answer is null. */
@@ -99,7 +100,7 @@ export async function change<T = unknown>(
   options?: CallOptions,
 ): Promise<T> {
   const text = await (await send(method, path, body, options)).text();
-  return JSON.parse(text === '' ? 'null' : text);
+  return readJson(text === '' ? 'null' : text) as T;
 }
 
 /** The text of an error for display. */

@@ -2,6 +2,7 @@
 // log messages come on the stream of the answer, and a server that needs input answers with questions.
 
 import { ApiError, send } from './api.ts';
+import { readJson } from './json.ts';
 import { formSchema } from './schema.ts';
 import { readEvents } from './sse.ts';
 
@@ -118,10 +119,10 @@ async function finalMessage(
   onNotification: McpRequest['onNotification'],
 ): Promise<JsonObject> {
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
-  if (!isStream || response.body === null) return response.json();
+  if (!isStream || response.body === null) return Object(readJson(await response.text()));
   for await (const { data } of readEvents(response.body)) {
     if (data === '') continue;
-    const message: JsonObject = JSON.parse(data);
+    const message: JsonObject = Object(readJson(data));
     if (typeof message.method !== 'string') return message;
     onNotification?.(message.method, Object(message.params));
   }
