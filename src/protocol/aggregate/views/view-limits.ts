@@ -73,6 +73,9 @@ export function boundedAnswer(sourced: SourcedEvent, { result_bytes: most }: Vie
   return { ...sourced, event: { ...event, result: JsonText.ofValue(boundedResult(event.result, most)) } };
 }
 
+/** The bytes of a block of text without its text. */
+const BLOCK_BYTES = '{"type":"text","text":""},'.length;
+
 /** Blocks of text are cut, with a last line about the rest. Anything else that is too large becomes an error. */
 function boundedResult(result: JsonText, most: number): JsonObject {
   const { length } = result.bytes;
@@ -80,25 +83,36 @@ function boundedResult(result: JsonText, most: number): JsonObject {
   const value = isTooLarge ? undefined : result.exactValue;
   const texts =
     isJsonObject(value) && value.structuredContent === undefined ? textsIn(value.content) : undefined;
-  if (texts === undefined) {
+  if (texts === undefined || othersIn(Object(value), texts) > most) {
     const text = `The result of ${length} bytes is larger than the ${most} bytes that this server returns. Ask for less.`;
     return { content: [{ type: 'text', text }], isError: true };
   }
   const kept: JsonObject[] = [];
   let left = most;
+  let omitted = 0;
   for (const block of texts) {
     const text = cutBytes(Buffer.from(block.text), Math.max(left, 0));
-    left -= Buffer.byteLength(text);
+    const bytes = Buffer.byteLength(text);
+    omitted += Buffer.byteLength(block.text) - bytes;
+    left -= bytes + BLOCK_BYTES;
     if (text !== '') kept.push({ ...block, text });
   }
   const all = texts.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
-  const rest = `[${all - most + Math.max(left, 0)} of ${all} bytes are left out]`;
+  const rest = `[${omitted} of ${all} bytes are left out]`;
   const last = kept.at(-1);
   const content = [
     ...kept.slice(0, -1),
     { ...last, type: 'text', text: `${String(last?.text ?? '')}\n${rest}` },
   ];
   return { ...(isJsonObject(value) ? value : {}), content };
+}
+
+/** The bytes of everything in a result but its texts. */
+function othersIn(value: JsonObject, texts: readonly TextBlock[]): number {
+  const ofBlocks = texts
+    .map(({ type: _, text: __, ...others }) => others)
+    .filter((others) => Object.keys(others).length > 0);
+  return Buffer.byteLength(JSON.stringify({ ...value, content: ofBlocks }));
 }
 
 type TextBlock = JsonObject & { readonly text: string };
