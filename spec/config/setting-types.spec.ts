@@ -97,7 +97,7 @@ const KINDS: [SettingType<unknown>, good: [unknown, unknown][], bad: unknown[]][
   [
     hostHeader,
     [...same('h:80', '[::1]:80'), ['H.e', 'h.e'], ['::1', '[::1]']],
-    ['', '*', 'http://h', 'h/', 'h:', 8080],
+    ['', '*', 'http://h', 'h/', 'h:', 'h:65536', '[::1]:99999', 8080],
   ],
   [
     origin,

@@ -336,11 +336,7 @@ export const listenAddress: SettingType<string | undefined> = {
 };
 
 /** A value of the `Host` header: a name or an address, with a port or without; IPv6 in brackets. */
-export const hostHeader = text('host names', (raw) => {
-  const written = raw.toLowerCase();
-  const host = isIP(written) === 6 ? `[${written}]` : written;
-  return /^(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?$/.test(host) ? host : undefined;
-});
+export const hostHeader = text('host names', hostAndPortIn);
 
 /** A value of the `Origin` header. Schemes of editors and browser extensions are also accepted. */
 export const origin = text('origins such as https://app.example.com', (raw) => {
