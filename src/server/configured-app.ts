@@ -38,7 +38,14 @@ export function configuredApp(options: ConfiguredAppOptions): HttpApp {
   const own = { address, auth, keys, secrets: options.secrets, log, assertions, providers };
   const authorizationServer = signIn?.hasOwnServer ? authorizationServerOf(config, storage, own) : undefined;
   const app = createApp(gateway, {
-    ...config,
+    allowedCommands: config.allowedCommands,
+    allowedHosts: config.allowedHosts,
+    allowedOrigins: config.allowedOrigins,
+    corsOrigins: config.corsOrigins,
+    deniedNetworks: config.deniedNetworks,
+    publicUrl: config.publicUrl,
+    registry: config.registry,
+    trustedProxies: config.trustedProxies,
     worker: options.worker,
     signIn,
     authorizationServer,

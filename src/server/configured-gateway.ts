@@ -43,8 +43,10 @@ export function configuredGateway(options: ConfiguredGatewayOptions): Gateway {
   const { totalBytes, ownerBytes } = memoryBounds(options.memoryBytes).requests;
   const [first, ...earlier] = secrets;
   return new Gateway(storage.store, {
-    // The gateway has some settings as options of the same name.
-    ...config,
+    aggregate: config.aggregate,
+    deniedNetworks: config.deniedNetworks,
+    graceMs: config.graceMs,
+    maxCallMs: config.maxCallMs,
     definitions: options.definitions,
     storeChanges$,
     node: {

@@ -53,7 +53,14 @@ export async function openServerAuth(
   const company = await companyOf(config, { store, keepsSecrets }, address, log);
   const issuers = await issuersOf(config, address, log, () => auth.company);
   const auth: Auth = await createAuth({
-    ...config,
+    apiKeyHourlyLimit: config.apiKeyHourlyLimit,
+    audit: config.audit,
+    authEnabled: config.authEnabled,
+    hasPasswordLogins: config.hasPasswordLogins,
+    redisUrl: config.redisUrl,
+    roles: config.roles,
+    tokenLifetimeMs: config.tokenLifetimeMs,
+    userHourlyLimit: config.userHourlyLimit,
     store,
     oauth: hasOAuth ? { store: store.oauth, keys, address } : undefined,
     // There are no tokens to verify without `issuers`: identity providers only vouch for users, by assertions.
