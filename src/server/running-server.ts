@@ -9,6 +9,7 @@ import type { Gateway } from '../gateway/gateway.ts';
 import type { HttpApp } from '../http/app.ts';
 import type { Store } from '../persistence/store.ts';
 import type { OtherNodes } from './nodes/other-nodes.ts';
+import type { Close } from './opened-parts.ts';
 import type { Listeners } from './sockets/listeners.ts';
 import type { OpenPorts } from './sockets/ports.ts';
 
@@ -42,8 +43,6 @@ export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
 const LAST_ANSWERS_MS = 2_000;
 /** The longest wait for the last writes to the database together, in ms: it may not answer. */
 const LAST_WRITES_MS = 2_000;
-
-export type Close = () => Promise<unknown>;
 
 interface RunningServerOptions
   extends OpenPorts,
