@@ -1,75 +1,88 @@
-// Makes the gateway of a server, from its settings and from the parts that were opened before it.
+// Makes the gateway of a server, from its settings and from the parts that were opened before it, and joins the other nodes.
 
-import type { Logger } from 'pino';
-import type { Observable } from 'rxjs';
-import type { Auth } from '../auth/auth.ts';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { SigningSecrets } from '../auth/secrets/signing-secret.ts';
-import type { NodeTable } from '../cluster/node-table/node-table.ts';
 import type { Config } from '../config/config.ts';
 import type { GatewayAddress } from '../domain/accounts/resource.ts';
-import type { ProgramUser } from '../domain/instances/command.ts';
 import { memoryBounds } from '../domain/memory/held-bytes.ts';
+import { newLife } from '../domain/nodes/life.ts';
 import { Gateway } from '../gateway/gateway.ts';
-import type { RevisionChange } from '../persistence/revision-watch.ts';
-import type { TemplateDefinition } from '../templates/definition.ts';
-import type { OtherNodes } from './nodes/other-nodes.ts';
-import type { Storage } from './storage.ts';
+import type { GatewayOptions } from '../gateway/gateway-types.ts';
+import { type Catalogue, readCatalogue } from '../templates/catalogue.ts';
+import { type OtherNodes, openOtherNodes } from './nodes/other-nodes.ts';
+import type { OpenedParts, ServerStart } from './opened-parts.ts';
+import { reaperPipeOf, type Storage } from './storage.ts';
 
-interface ConfiguredGatewayOptions {
-  readonly config: Config;
-  readonly log: Logger;
-  readonly storage: Storage;
-  readonly storeChanges$: Observable<RevisionChange>;
-  readonly auth: Auth;
-  readonly address: GatewayAddress;
+/** The gateway, and what was read and opened for it. */
+export interface Core {
+  readonly gateway: Gateway;
   readonly others: OtherNodes;
-  readonly definitions: readonly TemplateDefinition[];
-  /** The id of the gateway, and the number of this worker of it. */
-  readonly gatewayId: string;
-  readonly worker: number | undefined;
-  readonly life: string;
+  readonly catalogue: Catalogue;
+  /** The first one signs tokens. */
   readonly secrets: SigningSecrets['secrets'];
-  readonly programUser: ProgramUser | undefined;
-  /** The path of the pipe to the reaper; undefined for a database in memory. */
-  readonly reaperPipe: string | undefined;
-  /** True when the database outlives the process: the next start of this node finds its sessions there. */
-  readonly outlivesProcess: boolean;
-  /** The memory that this process may use, in bytes. */
-  readonly memoryBytes: number;
 }
 
-export function configuredGateway(options: ConfiguredGatewayOptions): Gateway {
-  const { config, log, storage, storeChanges$, auth, address, others, secrets, reaperPipe } = options;
-  const { totalBytes, ownerBytes } = memoryBounds(options.memoryBytes).requests;
+interface OwnParts extends Omit<Core, 'gateway'> {
+  readonly life: string;
+  /** The path of the pipe to the reaper; undefined for a database in memory. */
+  readonly reaperPipe: string | undefined;
+}
+
+/** Makes the gateway, and joins the other nodes. */
+export async function makeGateway(begun: ServerStart, opened: OpenedParts): Promise<Core> {
+  const { config, options, closeLater } = begun;
+  const { network, database, accounts } = opened;
+  const catalogue = await readCatalogue(config.templatesFolder);
+  const life = newLife();
+  const { secrets } = await database.signingSecrets();
+  const others = await openOtherNodes(begun, opened, { life, secrets });
+  const reaperPipe = await reaperPipeOf(config, network.ids.lock);
+  await nextTurn(); // the gateway and its app are made in a turn each
+  const own = { others, catalogue, life, secrets, reaperPipe };
+  const gateway = new Gateway(database.store, gatewayOptions(begun, opened, own));
+  closeLater(() => gateway.close({ graceMs: 0 }));
+  await nextTurn();
+  closeLater(() => others.close());
+  await others.join(gateway, accounts.auth, options.signal);
+  options.signal?.throwIfAborted();
+  return { gateway, others, catalogue, secrets };
+}
+
+function gatewayOptions(
+  { config, log, worker, memoryBytes }: ServerStart,
+  { files, network, database, accounts }: OpenedParts,
+  { others, catalogue, life, secrets, reaperPipe }: OwnParts,
+): GatewayOptions {
+  const { totalBytes, ownerBytes } = memoryBounds(memoryBytes).requests;
   const [first, ...earlier] = secrets;
-  return new Gateway(storage.store, {
+  return {
     aggregate: config.aggregate,
     deniedNetworks: config.deniedNetworks,
     graceMs: config.graceMs,
     maxCallMs: config.maxCallMs,
-    definitions: options.definitions,
-    storeChanges$,
+    definitions: catalogue.templates,
+    storeChanges$: database.storeChanges$,
     node: {
-      id: options.gatewayId,
-      worker: options.worker,
-      life: options.life,
-      isAnyDefault: storage.isAnyDefault,
+      id: network.ids.gateway,
+      worker: worker?.number,
+      life,
+      isAnyDefault: database.isAnyDefault,
       hasEphemeralNodes: config.cluster.ephemeralNodes,
     },
     others: others.forGateway(),
     policy: config.defaultPolicy,
     stateKeys: [Buffer.from(first), ...earlier.map((secret) => Buffer.from(secret))],
-    sessions: { ...config.sessions, recover: config.cluster.recover && options.outlivesProcess },
-    memoryBytes: options.memoryBytes,
+    sessions: { ...config.sessions, recover: config.cluster.recover && database.outlivesProcess },
+    memoryBytes,
     // One body of the largest size always fits.
     requestBounds: {
       totalBytes: Math.max(totalBytes, config.requestBodyBytes),
       ownerBytes: Math.max(ownerBytes, config.requestBodyBytes),
     },
-    callLimiter: auth.callLimiter,
+    callLimiter: accounts.auth.callLimiter,
     programs: {
       passEnv: config.passEnv,
-      user: options.programUser,
+      user: files.programUser,
       reaperPipe:
         reaperPipe === undefined
           ? undefined
@@ -78,7 +91,7 @@ export function configuredGateway(options: ConfiguredGatewayOptions): Gateway {
               onNotice: (line) => log.info(line),
               onWarning: (line) => log.error(line),
             },
-      protectedPaths: storage.protectedPaths,
+      protectedPaths: database.protectedPaths,
     },
     discovery: {
       env: process.env,
@@ -86,30 +99,26 @@ export function configuredGateway(options: ConfiguredGatewayOptions): Gateway {
       registryFile: config.registryFile,
       onNotice: (line) => log.warn(line),
     },
-    backendAccounts: backendAccountOptionsOf(
-      config,
-      storage,
-      address,
-      () => others.table,
-      (line) => log.warn(line),
+    backendAccounts: backendAccountOptions(config, database, network.ports.address, others, (line) =>
+      log.warn(line),
     ),
-    changedCallers$: auth.changed$,
+    changedCallers$: accounts.auth.changed$,
     onFault: (error) => log.error({ err: error }, 'an MCP request failed'),
-  });
+  };
 }
 
 /** The options for accounts at backends. Undefined where the storage encrypts no secrets: none are kept there. */
-function backendAccountOptionsOf(
+function backendAccountOptions(
   { oauth, authEnabled, roles }: Config,
   { keepsSecrets }: Pick<Storage, 'keepsSecrets'>,
   address: GatewayAddress,
-  table: () => Pick<NodeTable, 'life' | 'hasEnded'> | undefined,
+  others: Pick<OtherNodes, 'table'>,
   warn: (line: string) => void,
-) {
+): GatewayOptions['backendAccounts'] {
   if (!keepsSecrets) return undefined;
   const lives = {
-    life: () => table()?.life,
-    hasEnded: (life: string) => table()?.hasEnded(life) === true,
+    life: () => others.table?.life,
+    hasEnded: (life: string) => others.table?.hasEnded(life) === true,
   };
   return { address, openNetworks: oauth.clientNetworks, hasUsers: authEnabled, roles, lives, warn };
 }

@@ -1,4 +1,5 @@
-// The first phases of a start: traces, files, ports, database and accounts. Each gives what the later ones use.
+// Opens the parts that the gateway and its app need: files, ports, database and accounts. Each phase gives what the later
+// ones use.
 
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -60,16 +61,24 @@ export interface ServerStart {
   readonly closeLater: (close: Close) => void;
 }
 
-/** The files that were read before anything was opened. */
-export type ServerFiles = Awaited<ReturnType<typeof readFiles>>;
-/** The ports, and the names that follow from them. */
-export type Network = Awaited<ReturnType<typeof bindPorts>>;
-export type OpenedDatabase = Awaited<ReturnType<typeof openDatabase>>;
-/** Authentication, and the making of the first admin. */
-export type ServerAccounts = Awaited<ReturnType<typeof openAccounts>>;
+type Network = Awaited<ReturnType<typeof bindPorts>>;
+type OpenedDatabase = Awaited<ReturnType<typeof openDatabase>>;
+
+/** The files that were read, the ports, the database, and the accounts with the making of the first admin. */
+export type OpenedParts = Awaited<ReturnType<typeof openParts>>;
+
+/** Opens the parts, one after the other. Rejects with StoreOpenError, ConfigError, ListenError or RegistryFileError. */
+export async function openParts(begun: ServerStart) {
+  await startTraces(begun);
+  const files = await readFiles(begun);
+  const network = await bindPorts(begun);
+  const database = await openDatabase(begun, network.ids.lock);
+  const accounts = await openAccounts(begun, network, database);
+  return { files, network, database, accounts };
+}
 
 /** Sends traces if the standard variables name a collector. */
-export async function startTraces({ log, closeLater }: ServerStart): Promise<void> {
+async function startTraces({ log, closeLater }: ServerStart): Promise<void> {
   if (!namesCollector(process.env)) return;
   const { startOtlp } = await import('../tracing/otlp.ts');
   const otlp = await startOtlp(process.env, log);
@@ -77,7 +86,7 @@ export async function startTraces({ log, closeLater }: ServerStart): Promise<voi
 }
 
 /** Reads the files before anything is opened: an unreadable document must not leave a half-started gateway. */
-export async function readFiles(begun: ServerStart) {
+async function readFiles(begun: ServerStart) {
   const { config, options } = begun;
   const document = await readDocument(begun);
   const user = config.programUser === undefined ? undefined : await programUser(config.programUser);
@@ -102,7 +111,7 @@ async function readDocument({ config, options, worker, log, isFirst, memoryBytes
 /**
  * Opens the ports before anything is created: an accidental second start must create no database, first admin or child process.
  */
-export async function bindPorts({ config, log, worker, memoryBytes, closeLater }: ServerStart) {
+async function bindPorts({ config, log, worker, memoryBytes, closeLater }: ServerStart) {
   const tls = await publicTlsOf(config, log);
   closeLater(async () => tls?.close());
   const bounds = memoryBounds(memoryBytes, tls && TLS_CONNECTION_BYTES);
@@ -124,10 +133,7 @@ function idsOf({ nodeId, nodeHost }: Config, worker: OwnWorker | undefined, url 
 }
 
 /** Opens the database as the one process that is this node. */
-export async function openDatabase(
-  { config, options, log, worker, closeLater }: ServerStart,
-  lockId: string,
-) {
+async function openDatabase({ config, options, log, worker, closeLater }: ServerStart, lockId: string) {
   const { place, file, printable: database } = describeDatabase(config.databaseUrl, config.folder);
   // This happens before the database is opened: a start that is refused must not migrate the database of the gateway that runs.
   if (file !== undefined && existsSync(dirname(file))) {
@@ -161,8 +167,7 @@ export async function openDatabase(
   // All subscribers share one watch. No other process writes a store in memory.
   const known$ = new Subject<RevisionChange>();
   return {
-    storage,
-    store,
+    ...storage,
     exposure,
     isDatabaseShared,
     // The lock of the node shows that every earlier life of it is over. A database in memory ends with the process.
@@ -173,21 +178,21 @@ export async function openDatabase(
 }
 
 /** Opens authentication, and begins to make the first admin. */
-export async function openAccounts(
+async function openAccounts(
   { config, options, log, closeLater }: ServerStart,
   { ports }: Network,
   database: OpenedDatabase,
 ) {
-  const { storage, storeChanges$ } = database;
+  const { storeChanges$ } = database;
   const { isTerminal = false, firstPassword } = options;
   const { address } = ports;
-  const serverAuth = await openServerAuth(config, storage, { storeChanges$, log, isTerminal, address });
+  const serverAuth = await openServerAuth(config, database, { storeChanges$, log, isTerminal, address });
   closeLater(serverAuth.close);
   // Another thread hashes the password, which takes 0.2 s; the gateway and its app are made meanwhile. `serve` awaits it.
   const firstAdmin = serverAuth.ensureAdmin(firstPassword);
   const settled = Promise.allSettled([firstAdmin]);
   closeLater(() => settled);
-  return { serverAuth, auth: serverAuth.auth, firstAdmin };
+  return { ...serverAuth, firstAdmin };
 }
 
 /**

@@ -23,7 +23,7 @@ const OPEN_SECRET =
   'the signing secret is kept in the database: read access to it is enough to sign tokens; set GATEWAY_SECRET_KEY';
 
 /** The authentication of a server, and the parts of it that its authorization server needs. */
-export interface ServerAuth {
+interface ServerAuth {
   readonly auth: Auth;
   readonly keys: OAuthKeys;
   /** The issuers whose identity assertions are accepted; undefined without one. */

@@ -10,7 +10,7 @@ import { codeOf, fileFault } from '../domain/errors/errors.ts';
 import { PACKAGE_ROOT } from '../domain/package-root.ts';
 import { readTemplate, type TemplateDefinition, TemplateError } from './definition.ts';
 
-interface Catalogue {
+export interface Catalogue {
   readonly templates: readonly TemplateDefinition[];
   /** The faults, one line each, with the path inside the folder: `weather/template.json: version: is missing`. */
   readonly problems: readonly string[];

@@ -16,7 +16,7 @@ import { ConfigError } from '../../config/config-error.ts';
 import { ClusterCounts } from '../../counts/cluster-counts.ts';
 import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
 import type { ShownNode } from '../../domain/nodes/nodes.ts';
-import { type OwnWorker, workerSocket } from '../../domain/nodes/workers.ts';
+import { workerSocket } from '../../domain/nodes/workers.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import { VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
@@ -24,19 +24,15 @@ import type { OthersOptions } from '../../gateway/gateway-types.ts';
 import type { HttpApp } from '../../http/app.ts';
 import { databaseHost } from '../../persistence/database-url.ts';
 import type { Store } from '../../persistence/store.ts';
+import type { OpenedParts, ServerStart } from '../opened-parts.ts';
 import { addressesOfWorkers, readByWorkers } from './other-workers.ts';
 import type { PeerChannel } from './peer-channel.ts';
 
-interface OtherNodesOptions {
-  readonly config: Config;
+interface OtherNodesOptions extends Pick<ServerStart, 'config' | 'log' | 'worker'> {
   readonly store: Store;
-  readonly log: Logger;
   /** False when this process is the whole deployment. */
   readonly exist: boolean;
-  /** The id of this node, and that of its gateway: without the number of a worker. */
-  readonly nodeId: string;
-  readonly gatewayId: string;
-  readonly worker: OwnWorker | undefined;
+  readonly ids: OpenedParts['network']['ids'];
   /** The life of this start. */
   readonly life: string;
   readonly secrets: SigningSecrets['secrets'];
@@ -45,26 +41,20 @@ interface OtherNodesOptions {
   readonly hasCertificates: boolean;
 }
 
-interface OpenOtherNodesOptions extends Omit<OtherNodesOptions, 'exist' | 'keys' | 'hasCertificates'> {
-  /** True when nodes on other machines may share the database. */
-  readonly isDatabaseShared: boolean;
-  /** Takes the close function of each part that is opened. */
-  readonly closeLater: (close: () => Promise<unknown>) => void;
-}
-
 /** Reads the keys of the channel. Rejects with ConfigError, and with OperatorError for certificates that cannot be used. */
-export async function openOtherNodes({
-  isDatabaseShared,
-  closeLater,
-  ...options
-}: OpenOtherNodesOptions): Promise<OtherNodes> {
-  const { config, log, store, worker, secrets } = options;
+export async function openOtherNodes(
+  { config, log, worker, closeLater }: ServerStart,
+  { network: { ids }, database }: OpenedParts,
+  { life, secrets }: Pick<OtherNodesOptions, 'life' | 'secrets'>,
+): Promise<OtherNodes> {
+  const { store, isDatabaseShared } = database;
   const exist = isDatabaseShared || worker !== undefined;
   const certificates = exist ? await certificatesOf(config.cluster.tls, log) : undefined;
   closeLater(async () => certificates?.close());
   const salt = isDatabaseShared ? await deploymentSalt(store.settings) : undefined;
   const keys = channelKeys(secrets, certificates, salt);
-  return new OtherNodes({ ...options, exist, keys, hasCertificates: certificates !== undefined });
+  const hasCertificates = certificates !== undefined;
+  return new OtherNodes({ config, log, worker, store, ids, life, secrets, exist, keys, hasCertificates });
 }
 
 /**
@@ -128,19 +118,19 @@ export class OtherNodes {
 
   /** Opens the channel, joins the members, and shares limits, logins and tasks with them. Rejects with OperatorError. */
   async join(gateway: Gateway, auth: Auth, signal: AbortSignal | undefined): Promise<void> {
-    const { config, exist, log, nodeId, worker, life, keys, hasCertificates } = this.#options;
+    const { config, exist, log, ids, worker, life, keys, hasCertificates } = this.#options;
     const report = () => ({
       ...gateway.internals.activity(),
       isDraining: gateway.internals.readiness.isLeaving,
     });
     const since = new Date(systemClock.wall()).toISOString();
-    const own = { id: nodeId, life, version: VERSION, address: undefined, since, state: 'live' } as const;
+    const own = { id: ids.node, life, version: VERSION, address: undefined, since, state: 'live' } as const;
     this.#alone = () => [{ ...own, ...report() }];
     if (!exist) return;
     const { openPeerChannel } = await import('./peer-channel.ts');
     this.#channel = await openPeerChannel({
       config,
-      nodeId,
+      nodeId: ids.node,
       life,
       log,
       keys,
@@ -181,8 +171,8 @@ export class OtherNodes {
 
   /** Ends the life of this node for the others. */
   async leave(): Promise<void> {
-    const { gatewayId, worker } = this.#options;
-    await this.#table?.leave(readByWorkers(this.#table, gatewayId, worker));
+    const { ids, worker } = this.#options;
+    await this.#table?.leave(readByWorkers(this.#table, ids.gateway, worker));
   }
 
   /** Requests under way fail; the listener waits for its last answers at most this long. Idempotent. */
@@ -202,7 +192,7 @@ export class OtherNodes {
     report: () => Pick<ShownNode, 'programs' | 'calls' | 'isDraining'>,
     signal: AbortSignal | undefined,
   ): Promise<NodeTable> {
-    const { config, store, log, gatewayId, worker, secrets, keys } = this.#options;
+    const { config, store, log, ids, worker, secrets, keys } = this.#options;
     const { PeerProber } = await import('../../cluster/channel/peer-prober.ts');
     const { NodeTable } = await import('../../cluster/node-table/node-table.ts');
     const { beginLife, leasedPrograms } = gateway.internals;
@@ -217,7 +207,7 @@ export class OtherNodes {
       settings: store.settings,
       version: VERSION,
       clock: systemClock,
-      addressOf: worker && addressesOfWorkers(worker, gatewayId),
+      addressOf: worker && addressesOfWorkers(worker, ids.gateway),
       sessionIdleMs: config.sessions.idleMs,
       programs: leasedPrograms && { store: store.programs, host: leasedPrograms },
       takesNoPrograms: !config.cluster.programs,
