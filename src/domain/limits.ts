@@ -43,8 +43,12 @@ export const LIMITS = {
   listPages: 1_000,
   /** Sessions of legacy MCP clients, all templates together. Over it: SESSION_LIMIT. */
   sessions: 10_000,
+  /** The most sessions that a setting may allow. */
+  sessionsHardBound: 1_000_000,
   /** A session ends after this time without a message and without an open stream. */
   sessionIdleMs: 30 * 60_000,
+  /** The longest such time that a setting may give. */
+  sessionIdleHardBoundMs: 7 * 24 * 60 * 60_000,
   /**
    * The time after which a call yields: when the client of its session had no stream and sent no message for so long,
    * the call is cancelled as soon as another call waits for capacity.
@@ -52,6 +56,8 @@ export const LIMITS = {
   callsYieldAfterMs: 60_000,
   /** Dedicated processes of one instance. */
   dedicatedProcesses: 64,
+  /** The most dedicated processes of one instance that a setting may allow. */
+  dedicatedProcessesHardBound: 10_000,
   /**
    * Processes of one instance that clients with equal `extensions` and `experimental` share, within dedicatedProcesses.
    * Source: ADR 104.
@@ -74,6 +80,8 @@ export const LIMITS = {
   concurrentRestores: 16,
   /** Grace for calls in flight when the gateway stops. */
   graceMs: 25_000,
+  /** The longest such grace that a setting may give. */
+  graceHardBoundMs: 600_000,
   /** Grace for calls in flight when one instance is drained or deregistered. */
   drainMs: 30_000,
   /** The longest wait for a TCP and TLS connection to a backend. After it: BACKEND_UNAVAILABLE, not delivered. */

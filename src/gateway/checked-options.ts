@@ -55,15 +55,11 @@ const PROGRAMS = {
   protectedPaths: KNOWN,
 } satisfies Group<'programs'>;
 
-/** Bounds are those of the settings, see config/settings.ts. */
-const MAX_GRACE_MS = 600_000;
-const MAX_IDLE_MS = 604_800_000;
-
 const SESSIONS = {
-  max: wholeNumber(1, 1_000_000),
-  idleMs: milliseconds(1, MAX_IDLE_MS),
+  max: wholeNumber(1, LIMITS.sessionsHardBound),
+  idleMs: milliseconds(1, LIMITS.sessionIdleHardBoundMs),
   recover: Type.Boolean(),
-  processes: wholeNumber(1, 10_000),
+  processes: wholeNumber(1, LIMITS.dedicatedProcessesHardBound),
   share: Type.Number({ exclusiveMinimum: 0, maximum: 1 }),
 } satisfies Group<'sessions'>;
 
@@ -79,7 +75,7 @@ const OPTIONS = {
   programs: optional(PROGRAMS),
   maxCallMs: milliseconds(1, LIMITS.callHardBoundMs),
   callLimiter: KNOWN,
-  graceMs: milliseconds(0, MAX_GRACE_MS),
+  graceMs: milliseconds(0, LIMITS.graceHardBoundMs),
   sessions: optional(SESSIONS),
   stateKeys: KNOWN,
   memoryBytes: wholeNumber(1, Number.MAX_SAFE_INTEGER),
