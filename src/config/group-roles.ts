@@ -13,6 +13,7 @@ import { definedFields, isJsonObject } from '../domain/json/json.ts';
 import { TEMPLATE_NAME } from '../domain/template-name.ts';
 
 const MAX_ROLES = 200;
+const FIELDS = ['role', 'scopes', 'templates', 'views', 'tools'];
 const TEMPLATE = new RegExp(`^${TEMPLATE_NAME}$`);
 
 /** The rights of the members of a group. */
@@ -42,14 +43,11 @@ export function rolesIn(value: unknown, fail: Fail): GroupRoles {
 /** Reads one role with its scopes and lists. Whether a role of this name exists is checked later. */
 export function roleIn(value: unknown, fail: Fail): GroupRole {
   if (!isJsonObject(value)) return fail('expected `role`');
-  const { role: named, scopes, templates, views, tools, ...others } = value;
+  const { role, scopes, templates, views, tools } = value;
   // Whether it is defined is checked with the setting `roles`.
-  if (typeof named !== 'string' || !new RegExp(ROLE_PATTERN).test(named))
+  if (typeof role !== 'string' || !new RegExp(ROLE_PATTERN).test(role))
     return fail('`role` must be the name of a role');
-  const role = named;
-  const [unknown] = Object.keys(others);
-  if (unknown !== undefined)
-    fail(`unknown key ${JSON.stringify(unknown)}; known: role, scopes, templates, views, tools`);
+  checkKeys(value, FIELDS, fail);
   const own = isBuiltIn(role) ? ROLE_SCOPES[role] : SCOPES;
   const wanted = scopes === undefined ? undefined : textsIn(scopes);
   const granted = wanted && SCOPES.filter((scope) => own.includes(scope) && wanted.includes(scope));
@@ -80,6 +78,12 @@ export function checkedLists(value: { readonly [L in keyof RightsLists]: unknown
   };
   for (const { list, msg } of tooLongLists(lists)) fail(`\`${list}\`: ${msg}`);
   return lists;
+}
+
+/** Refuses keys that an entry does not have. */
+export function checkKeys(entry: object, known: readonly string[], fail: Fail): void {
+  const unknown = Object.keys(entry).find((name) => !known.includes(name));
+  if (unknown !== undefined) fail(`unknown key ${JSON.stringify(unknown)}; known: ${known.join(', ')}`);
 }
 
 /** A list of at most 1,000 texts of 1 to 500 characters; undefined for any other value. */

@@ -4,7 +4,7 @@
 import { definedFields, isJsonObject, jsonIn } from '../domain/json/json.ts';
 import { isLoopback } from '../domain/local-address.ts';
 import { ConfigError } from './config-error.ts';
-import { type Fail, type GroupRoles, rolesIn, textsIn } from './group-roles.ts';
+import { checkKeys, type Fail, type GroupRoles, rolesIn, textsIn } from './group-roles.ts';
 import { type PlaceOf, type SettingType, setting } from './setting-types.ts';
 
 /** The names of claims by their meanings; a name with dots may also be a path. */
@@ -67,12 +67,6 @@ export function entriesIn<Entry extends Pick<IssuerSetting, 'issuer'>>(
   return all;
 }
 
-/** Refuses keys that an entry does not have. */
-export function checkKeys(entry: object, known: readonly string[], fail: Fail): void {
-  const unknown = Object.keys(entry).find((name) => !known.includes(name));
-  if (unknown !== undefined) fail(`unknown key ${JSON.stringify(unknown)}; known: ${known.join(', ')}`);
-}
-
 /** True for https, and for http on this machine. */
 export function isSafeUrl(text: string): boolean {
   if (!/^https?:\/\/[^\s/?#@\\]+(\/[^\s?#\\]*)?$/i.test(text) || !URL.canParse(text)) return false;
@@ -110,13 +104,10 @@ export function claimsIn<Name extends string>(
   names: readonly Name[],
   fail: Fail,
 ): ClaimNames<Name> {
-  const known = names.join(', ');
-  if (!isJsonObject(value)) return fail(`\`claims\` must be names of claims: ${known}`);
-  for (const [name, claim] of Object.entries(value)) {
-    if (!names.some((each) => each === name))
-      fail(`\`claims\`: unknown key ${JSON.stringify(name)}; known: ${known}`);
+  if (!isJsonObject(value)) return fail(`\`claims\` must be names of claims: ${names.join(', ')}`);
+  checkKeys(value, names, (what) => fail(`\`claims\`: ${what}`));
+  for (const [name, claim] of Object.entries(value))
     if (textsIn([claim]) === undefined) fail(`\`claims\`: ${name} must be the name of a claim`);
-  }
   // Checked above.
   return value as ClaimNames<Name>;
 }

@@ -3,8 +3,16 @@
 
 import { definedFields, isJsonObject } from '../domain/json/json.ts';
 import { HOUR_MS } from '../domain/time/clock.ts';
-import { type Fail, type GroupRole, type GroupRoles, roleIn, rolesIn, textsIn } from './group-roles.ts';
-import { type ClaimNames, checkKeys, claimsIn, entriesIn, isSafeUrl } from './issuer-settings.ts';
+import {
+  checkKeys,
+  type Fail,
+  type GroupRole,
+  type GroupRoles,
+  roleIn,
+  rolesIn,
+  textsIn,
+} from './group-roles.ts';
+import { type ClaimNames, claimsIn, entriesIn, isSafeUrl } from './issuer-settings.ts';
 import { type SettingType, setting } from './setting-types.ts';
 
 const CLAIMS = ['subject', 'username', 'email', 'groups'] as const;

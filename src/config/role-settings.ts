@@ -11,10 +11,18 @@ import {
 } from '../domain/accounts/account.ts';
 import { isJsonObject, jsonIn } from '../domain/json/json.ts';
 import { ConfigError } from './config-error.ts';
-import { checkedLists, type Fail, type GroupRole, type GroupRoles, textsIn } from './group-roles.ts';
+import {
+  checkedLists,
+  checkKeys,
+  type Fail,
+  type GroupRole,
+  type GroupRoles,
+  textsIn,
+} from './group-roles.ts';
 import { type PlaceOf, type SettingType, setting } from './setting-types.ts';
 
 const MAX_DEFINED = 100;
+const FIELDS = ['scopes', 'templates', 'views', 'tools'];
 
 const roles: SettingType<DefinedRoles> = {
   type: 'a map of roles by name, each with `scopes`, and perhaps `templates`, `views` and `tools`',
@@ -50,10 +58,8 @@ function definedRoleIn(name: string, value: unknown, placeOf: PlaceOf): RoleRigh
       'a name has lower-case letters, digits and dashes, begins with a letter, and has at most 31 characters',
     );
   if (!isJsonObject(value)) return fail('expected `scopes`');
-  const { scopes, templates, views, tools, ...others } = value;
-  const [unknown] = Object.keys(others);
-  if (unknown !== undefined)
-    fail(`unknown key ${JSON.stringify(unknown)}; known: scopes, templates, views, tools`);
+  checkKeys(value, FIELDS, fail);
+  const { scopes, templates, views, tools } = value;
   const wanted = textsIn(scopes) ?? [];
   const granted = SCOPES.filter((scope) => wanted.includes(scope));
   if (granted.length === 0 || granted.length !== wanted.length)
