@@ -33,16 +33,16 @@ import { CALL_WINDOW_SECONDS, RateLimiter, type SharedCounter } from './limits/r
 import { AccessTokens } from './oauth/access-tokens.ts';
 import { Grants } from './oauth/grants.ts';
 import type { OAuthKeys } from './oauth/oauth-keys.ts';
-import { type KnownRoles, keyPrincipal, userPrincipal } from './principals.ts';
+import { type KnownRoles, keyPrincipal, type RightsSettings, userPrincipal } from './principals.ts';
 import { GatewayProofs, type ProofRequest, type TokenProof } from './secrets/gateway-proofs.ts';
 import type { OwnAddress } from './secrets/proof.ts';
 import type { Secrets } from './secrets/secrets.ts';
 import { SessionRevalidator } from './session-revalidator.ts';
 import { TokenEnds } from './token-ends.ts';
 
-type AuthSettings = 'authEnabled' | 'tokenLifetimeMs' | 'userHourlyLimit' | 'apiKeyHourlyLimit' | 'audit';
-
-export interface AuthOptions extends Pick<Config, AuthSettings>, KnownRoles {
+export interface AuthOptions
+  extends Pick<Config, 'authEnabled' | 'tokenLifetimeMs' | 'audit'>,
+    RightsSettings {
   readonly store: Pick<Store, 'accounts' | 'audit' | 'serverTimeMs'>;
   /** Signs tokens; at least 32 bytes. */
   readonly secrets: Secrets;
@@ -169,7 +169,7 @@ export function composeAuth(options: AuthOptions, shared?: SharedCounter): Auth 
     used: (userId) => company?.used(userId),
     accounts: store.accounts,
     tokens,
-    limits: options,
+    rightsSettings: options,
     clock,
     keyUse,
     revalidator,

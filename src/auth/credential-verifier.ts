@@ -15,9 +15,9 @@ import type { Grants } from './oauth/grants.ts';
 import {
   type AccountStatus,
   accessPrincipal,
-  type HourlyLimits,
   isActive,
   keyPrincipal,
+  type RightsSettings,
   statusOf,
   userPrincipal,
 } from './principals.ts';
@@ -43,7 +43,7 @@ export interface ForeignTokens {
 export interface CredentialVerifierOptions {
   readonly accounts: Pick<AccountStore, 'findUsers' | 'findApiKeys' | 'apiKeyIds' | 'isTokenEnded'>;
   readonly tokens: Tokens;
-  readonly limits: HourlyLimits;
+  readonly rightsSettings: RightsSettings;
   readonly clock: Clock;
   /** False: tokens of password logins are valid for the first admin only. Default: true. */
   readonly hasPasswordLogins?: boolean | undefined;
@@ -77,7 +77,7 @@ export class CredentialVerifier {
   }
 
   async #verifyToken(token: string): Promise<Identity> {
-    const { tokens, accounts, limits, hasPasswordLogins = true } = this.#options;
+    const { tokens, accounts, rightsSettings, hasPasswordLogins = true } = this.#options;
     const { userId, id, credentialsAtMs, expiresAtMs, signedInBy } = await tokens.read(token);
     const [user] = await accounts.findUsers([userId]);
     const isCurrent = isActive(user) && Date.parse(user.credentialsChangedAt) === credentialsAtMs;
@@ -87,12 +87,12 @@ export class CredentialVerifier {
       throw invalidCredentials(
         'The token is of a login with a password, which this gateway no longer accepts',
       );
-    const principal = userPrincipal(user, limits);
+    const principal = userPrincipal(user, rightsSettings);
     return { principal, expiresAtMs, status: statusOf(user) };
   }
 
   async #verifyAccessToken(token: string): Promise<Identity> {
-    const { oauth, accounts, limits, issuers } = this.#options;
+    const { oauth, accounts, rightsSettings, issuers } = this.#options;
     if (oauth === undefined) throw invalidCredentials();
     const claims = await oauth.tokens.read(token);
     const [[grant], [user]] = await Promise.all([
@@ -102,7 +102,7 @@ export class CredentialVerifier {
     const isTheirs = grant?.userId === claims.userId && grant.clientId === claims.clientId;
     if (grant === undefined || !isTheirs) throw invalidCredentials(GRANT_OVER);
     const principal = isActive(user)
-      ? accessPrincipal(claims, grant, user, limits)
+      ? accessPrincipal(claims, grant, user, rightsSettings)
       : issuers?.granted(claims, grant);
     if (principal === undefined) throw invalidCredentials(GRANT_OVER);
     const status = statusOf(user, undefined, grant);
@@ -125,7 +125,7 @@ export class CredentialVerifier {
     const status = statusOf(owner, key);
     if (status.endsAtMs <= this.#options.clock.wall()) throw keyExpired();
     if (key.ownerId !== undefined && !isActive(owner)) throw invalidCredentials(WRONG_KEY);
-    const principal = keyPrincipal(key, owner, this.#options.limits);
+    const principal = keyPrincipal(key, owner, this.#options.rightsSettings);
     return { principal, expiresAtMs: status.endsAtMs, keyId: key.id, status };
   }
 }

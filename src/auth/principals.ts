@@ -24,7 +24,8 @@ import type { Grant } from '../domain/accounts/grant.ts';
 import { commonRights, isRestricted, type Rights, type RightsLists } from '../domain/accounts/rights.ts';
 import type { AccessClaims } from './oauth/access-tokens.ts';
 
-export type HourlyLimits = Pick<Config, 'userHourlyLimit' | 'apiKeyHourlyLimit'> & KnownRoles;
+/** The settings from which rights follow: the hourly limits of users and keys, and the roles. */
+export type RightsSettings = Pick<Config, 'userHourlyLimit' | 'apiKeyHourlyLimit'> & KnownRoles;
 
 /** The roles of the settings. Default: there are none. */
 export interface KnownRoles {
@@ -32,7 +33,7 @@ export interface KnownRoles {
 }
 
 /** The principal of a user. Admins have no hourly limit. */
-export function userPrincipal(user: User, { userHourlyLimit, roles }: HourlyLimits): Principal {
+export function userPrincipal(user: User, { userHourlyLimit, roles }: RightsSettings): Principal {
   const role = roleRights(user.role, roles);
   return principal(
     { id: userPrincipalId(user.id), kind: 'user', name: user.username, userId: user.id },
@@ -49,7 +50,7 @@ export function userPrincipal(user: User, { userHourlyLimit, roles }: HourlyLimi
 export function keyPrincipal(
   key: ApiKey,
   owner: User | undefined,
-  { apiKeyHourlyLimit, roles }: HourlyLimits,
+  { apiKeyHourlyLimit, roles }: RightsSettings,
 ): Principal {
   return principal(
     {
@@ -72,7 +73,7 @@ export function accessPrincipal(
   { grantId, audience, scopes }: Pick<AccessClaims, 'grantId' | 'audience' | 'scopes'>,
   grant: Pick<Grant, 'scopes' | 'clientName' | 'lists'>,
   user: User,
-  { userHourlyLimit, roles }: HourlyLimits,
+  { userHourlyLimit, roles }: RightsSettings,
 ): Principal {
   const client = {
     name: grant.clientName,
@@ -110,7 +111,7 @@ interface IssuedRights {
 export function issuedPrincipal(
   { id, name, clientName }: Pick<Principal, 'id' | 'name'> & { readonly clientName: string },
   { audience, scopes = SCOPES, role, obtainable = SCOPES, lists = {} }: IssuedRights,
-  { userHourlyLimit, roles }: HourlyLimits,
+  { userHourlyLimit, roles }: RightsSettings,
 ): Principal {
   const within = (wanted: readonly Scope[]) =>
     scopesOfRole(role, roles).filter((scope) => wanted.includes('admin') || wanted.includes(scope));

@@ -177,7 +177,7 @@ async function issuersOf(
     company,
     address,
     clock: backgroundClock(systemClock),
-    limits: config,
+    rightsSettings: config,
     warn: (line) => log.warn(line),
   });
 }

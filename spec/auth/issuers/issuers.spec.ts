@@ -49,11 +49,11 @@ async function setup(setting: Partial<IssuerSetting> = {}) {
   const issuer = await server.start();
   const alarms: (() => void)[] = [];
   const warnings: string[] = [];
-  const limits = { userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000 };
+  const rightsSettings = { userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000 };
   const address = new GatewayAddress(base, () => []);
   const store = new MemoryStore();
   const auth = composeAuth({
-    ...{ authEnabled: true, store, secrets: [secret], tokenLifetimeMs: 3_600_000, clock, ...limits },
+    ...{ authEnabled: true, store, secrets: [secret], tokenLifetimeMs: 3_600_000, clock, ...rightsSettings },
     ...{ storeChanges$: NEVER, audit: CHANGES_ONLY, passwords: new Passwords(systemClock, 4) },
     oauth: {
       ...{ store: store.oauth, address },
@@ -61,7 +61,7 @@ async function setup(setting: Partial<IssuerSetting> = {}) {
     },
     issuers: new Issuers({
       settings: [{ issuer, claims: {}, roles: ROLES, ...setting }],
-      ...{ address, limits, warn: (line) => void warnings.push(line) },
+      ...{ address, rightsSettings, warn: (line) => void warnings.push(line) },
       clock: {
         ...clock,
         alarm: (_, callback) => {

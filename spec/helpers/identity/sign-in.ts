@@ -80,7 +80,7 @@ export async function startSignIn(
     settings &&
     new Issuers({
       ...{ settings, address, clock },
-      limits: { userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000 },
+      rightsSettings: { userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000 },
       warn: keep,
     });
   const fixture = await startWithAccounts({

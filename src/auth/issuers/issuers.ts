@@ -26,7 +26,7 @@ import { cutText } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { ForeignTokens, Identity } from '../credential-verifier.ts';
 import type { AccessClaims } from '../oauth/access-tokens.ts';
-import { type HourlyLimits, issuedPrincipal, scopesOfRole } from '../principals.ts';
+import { issuedPrincipal, type RightsSettings, scopesOfRole } from '../principals.ts';
 import { claimOf, groupsIn, roleForGroups } from './claims.ts';
 import type { CompanyAccounts } from './company-accounts.ts';
 import { type IssuerKeySet, IssuerKeys } from './issuer-keys.ts';
@@ -56,7 +56,7 @@ interface IssuersOptions {
   /** The accounts of the providers. */
   readonly company?: (() => Pick<CompanyAccounts, 'vouched'> | undefined) | undefined;
   readonly address: GatewayAddress;
-  readonly limits: HourlyLimits;
+  readonly rightsSettings: RightsSettings;
   readonly warn: (line: string) => void;
 }
 
@@ -146,9 +146,13 @@ export class Issuers implements ForeignTokens {
       {
         audience,
         scopes: scopes.length === 0 ? undefined : scopes,
-        role: roleForGroups(groupsIn(payload, claims.groups), setting.roles, this.#options.limits.roles),
+        role: roleForGroups(
+          groupsIn(payload, claims.groups),
+          setting.roles,
+          this.#options.rightsSettings.roles,
+        ),
       },
-      this.#options.limits,
+      this.#options.rightsSettings,
     );
     const expiresAtMs = ((payload.exp ?? 0) + SKEW_SECONDS) * 1000;
     return { principal, expiresAtMs, status: { stamp: '', endsAtMs: expiresAtMs + SESSION_REST_MS } };
@@ -180,7 +184,7 @@ export class Issuers implements ForeignTokens {
       throw invalidCredentials('The assertion has no usable id');
     const { scopes: allowed, user } =
       provider === undefined
-        ? rightsOfSubject(payload, (found as KnownIssuer).setting, this.#options.limits.roles)
+        ? rightsOfSubject(payload, (found as KnownIssuer).setting, this.#options.rightsSettings.roles)
         : await this.#rightsOfAccount(payload, provider.setting);
     const own = scope === undefined ? undefined : scopesOfClaim(payload, 'scope');
     const resources = resource === undefined ? undefined : [resource].flat().map(String);
@@ -216,7 +220,7 @@ export class Issuers implements ForeignTokens {
     if (subject === undefined || setting?.idJag !== true) return undefined;
     const { groups, name } = subject;
     if (!setting.roles.some(([group]) => groups.includes(group))) return undefined;
-    const role = roleForGroups(groups, setting.roles, this.#options.limits.roles);
+    const role = roleForGroups(groups, setting.roles, this.#options.rightsSettings.roles);
     return issuedPrincipal(
       { id: grantPrincipalId(id, userId), name, clientName },
       {
@@ -226,7 +230,7 @@ export class Issuers implements ForeignTokens {
         obtainable: [...CLIENT_SCOPES, ...grant.scopes],
         scopes: scopes.filter((scope) => grant.scopes.includes(scope)),
       },
-      this.#options.limits,
+      this.#options.rightsSettings,
     );
   }
 
