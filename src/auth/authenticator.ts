@@ -14,7 +14,6 @@ import {
   entryCountOf,
   MAX_ENTRIES,
   MAX_UNCHECKED_MS,
-  SharedRights,
   type StoreChange,
   type Verified,
 } from './credential-cache.ts';
@@ -25,6 +24,7 @@ import {
   keyExpired,
 } from './credential-verifier.ts';
 import { apiKeyIn, bearerOf, type Credentials } from './credentials.ts';
+import { SharedRights } from './shared-rights.ts';
 
 /** The longest wait of a known caller for a store that was silent before, in ms. */
 const SILENT_MS = 1_500;

@@ -1,8 +1,6 @@
 // The cache of verified callers: their identities, and the times at which these are verified again. Source: ADR 16, ADR 307.
 
-import { hash } from 'node:crypto';
-import { isRestricted, type Rights, rightsBytes, rightsKey } from '../domain/accounts/rights.ts';
-import { definedFields } from '../domain/json/json.ts';
+import { type Rights, rightsBytes } from '../domain/accounts/rights.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 
@@ -73,25 +71,4 @@ const ENTRY_BYTES = 13_422;
 /** The number of entries of the cache for which a caller counts. */
 export function entryCountOf({ principal }: { readonly principal: Rights }): number {
   return 1 + Math.floor(rightsBytes(principal) / ENTRY_BYTES);
-}
-
-/**
- * Equal lists of rights as one, as long as a caller or a session has them: a caller may have thousands of tokens
- * and sessions.
- */
-export class SharedRights {
-  readonly #known = new LruMap<WeakRef<Rights>>(MAX_ENTRIES);
-
-  shared<I extends { readonly principal: Rights }>(identity: I): I {
-    const { principal } = identity;
-    if (!isRestricted(principal)) return identity;
-    const key = hash('sha256', rightsKey(principal), 'base64url');
-    const known = this.#known.get(key)?.deref();
-    if (known === undefined) {
-      this.#known.set(key, new WeakRef(principal));
-      return identity;
-    }
-    const { templates, views, tools } = known;
-    return { ...identity, principal: { ...principal, ...definedFields({ templates, views, tools }) } };
-  }
 }
