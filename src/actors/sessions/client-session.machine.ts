@@ -36,7 +36,8 @@ import type { SessionValue, StoredBinding } from '../../domain/sessions/session-
 import { noHealthyError } from '../no-instance.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-core.ts';
-import { type ClientSessionEvent, hasOtherCandidates, mayMove, valueAfter } from './session-transitions.ts';
+import { hasOtherCandidates, mayMove } from './session-rules.ts';
+import { type ClientSessionEvent, valueAfter } from './session-transitions.ts';
 
 /**
  * The state of a session that has an actor, besides the name of that state. One without an actor keeps only the value and

@@ -44,7 +44,8 @@ import type { SessionCore } from './session-core.ts';
 import type { SessionDeps, SessionNeeds, SessionOptions } from './session-deps.ts';
 import { sessionMoved } from './session-events.ts';
 import { SessionMessages } from './session-messages.ts';
-import { type ClientSessionEvent, isRecoverable, leftBinding, valueAfter } from './session-transitions.ts';
+import { isRecoverable } from './session-rules.ts';
+import { type ClientSessionEvent, leftBinding, valueAfter } from './session-transitions.ts';
 import { WaitingRequests } from './waiting-requests.ts';
 
 /** A session of a legacy client. Its members are described in mcp-session.ts and session-core.ts. */

@@ -34,7 +34,8 @@ import { SessionDrain } from './session-drain.ts';
 import { sessionEventOf } from './session-events.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { SessionRecovery } from './session-recovery.ts';
-import { isRecoverable, newSession } from './session-transitions.ts';
+import { isRecoverable } from './session-rules.ts';
+import { newSession } from './session-transitions.ts';
 import { StoredRow } from './stored-row.ts';
 
 interface ClientSessionsOptions extends SessionDeps {

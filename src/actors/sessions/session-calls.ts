@@ -15,7 +15,7 @@ import { type Linked, LinkedSet } from '../../domain/memory/linked-set.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-core.ts';
 import { SessionRoute } from './session-route.ts';
-import { mayMove } from './session-transitions.ts';
+import { mayMove } from './session-rules.ts';
 
 interface Reserved extends Linked {
   /** Ends the call, for which there will be no next round. */

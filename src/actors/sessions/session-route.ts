@@ -34,7 +34,7 @@ import { allowsDedicated, isAboutTask, NO_TASKS } from '../instances/process-sha
 import { asksForLog } from './backend-state.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-core.ts';
-import { hasOtherCandidates, mayMove, needsMark } from './session-transitions.ts';
+import { hasOtherCandidates, mayMove, needsMark } from './session-rules.ts';
 
 /**
  * The wait before a failed call is retried, in ms, and the factor for each further wait. In this time a failure of

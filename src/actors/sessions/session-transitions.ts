@@ -3,14 +3,11 @@
 
 import type { Delivered } from '../../domain/errors/errors.ts';
 import type { EndReason } from '../../domain/errors/session-ends.ts';
-import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import {
   SESSION_VERSION,
   type SessionValue,
   type StoredBinding,
 } from '../../domain/sessions/session-value.ts';
-import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
 
 /** The events of a session; client-session.machine.ts describes their effects. */
@@ -94,35 +91,4 @@ export function leftBinding(
 ): StoredBinding | undefined {
   const isSame = from === undefined ? stored?.serverId === ref.serverId : from.ref === ref;
   return isSame ? undefined : stored;
-}
-
-/** False when the session must stay at its instance, because calls may not be made again at another one. */
-export function mayMove({ unsafe }: SessionValue, { policy }: TemplateGroup): boolean {
-  const { sessionFailover } = policy;
-  return sessionFailover === 'always' || (sessionFailover === 'auto' && unsafe === 'no');
-}
-
-/** True when another instance could serve the client. */
-export function hasOtherCandidates(group: TemplateGroup, than: InstanceRef): boolean {
-  return group.pool.candidates.some((candidate) => candidate !== than);
-}
-
-/**
- * True when the session can be recovered after the end of its node and of the programs that the node ran. A
- * session that shared a networked backend has lost nothing while that backend is registered; any other has to open a
- * new conversation, as if it moved.
- */
-export function isRecoverable(value: SessionValue, group: TemplateGroup): boolean {
-  const { binding } = value;
-  const instance = binding && group.byId.get(binding.instanceId);
-  const isIntact = binding?.isShared === true && instance !== undefined && isNetworked(instance.definition);
-  return isIntact || mayMove(value, group);
-}
-
-/**
- * Whether calls have to wait until the mark `unsafe` is stored. A session with one template that never moves
- * needs no mark.
- */
-export function needsMark({ sessionFailover }: TemplateGroup['policy'], isPart: boolean): boolean {
-  return sessionFailover === 'auto' || (isPart && sessionFailover === 'never');
 }

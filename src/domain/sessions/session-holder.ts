@@ -1,5 +1,5 @@
 // Which life serves a stored session: the one rule for a request of a session that a node does not have in memory. Whether
-// the session may move is decided after this, by its template: see isRecoverable of actors/sessions/session-transitions.ts.
+// the session may move is decided after this, by its template: see isRecoverable of actors/sessions/session-rules.ts.
 // Source: ADR 146, 158.
 
 import { type LifeEnd, RELEASED } from '../nodes/life.ts';
