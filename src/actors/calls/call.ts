@@ -10,7 +10,7 @@ import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { type ExchangeRequest, ownerIdOf, type SourcedEvent, toolOf } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
-import { type CallFailure, isRepeatable, mayAbandon, mayHedge } from '../../domain/calls/retry-rules.ts';
+import { type CallFailure, isRepeatable } from '../../domain/calls/retry-rules.ts';
 import { backendTimeout, queueFull } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, atInstance, type GatewayError, moreTelling } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
@@ -359,7 +359,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     const { group, route } = this.#input;
     const { boundAt } = route;
     if (silent.ref !== boundAt) return;
-    if (!mayAbandon(silent, this.retries.hasMoved, group.pool.outliers.isSuspended(boundAt))) return;
+    if (!this.retries.mayAbandon(silent, group.pool.outliers.isSuspended(boundAt))) return;
     const step = this.#step('move');
     if (step.kind !== 'wait') return;
     const error = this.#silence(silent);
@@ -379,8 +379,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   #hedge(): void {
     const silent = this.#attempts.newest;
     if (silent === undefined || this.#isAnswering || this.#search !== undefined) return;
-    if (this.#attempts.isFull) return;
-    if (!mayHedge(silent, this.tries.left, this.retries.mayAffordHedge)) return;
+    if (this.#attempts.isFull || !this.retries.mayHedge(silent)) return;
     this.tries.exclude(silent.ref);
     const step = this.#step('hedge');
     if (step.kind === 'send') this.#hedgeAt(step, silent);

@@ -5,7 +5,9 @@ import type { Observable } from 'rxjs';
 import {
   type AfterFailure,
   type CallFailure,
+  mayAbandon,
   mayAwaitLink,
+  mayHedge,
   nextAfter,
 } from '../../domain/calls/retry-rules.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
@@ -65,11 +67,7 @@ export class Retries {
     return next;
   }
 
-  /** True after the call has made its session move. */
-  get hasMoved(): boolean {
-    return this.#hasMoved;
-  }
-
+  /** Notes that the call has made its session move. */
   noteMove(): void {
     this.#hasMoved = true;
   }
@@ -108,8 +106,14 @@ export class Retries {
     this.#report(this.#last.failed, this.#last.error);
   }
 
-  get mayAffordHedge(): boolean {
-    return this.#isHedgePaid || this.#budget.hasRoom;
+  /** True when a hedge may begin beside this silent attempt. */
+  mayHedge(silent: Pick<CallFailure, 'isRepeatable'>): boolean {
+    return mayHedge(silent, this.#tries.left, this.#isHedgePaid || this.#budget.hasRoom);
+  }
+
+  /** True when this silent attempt may end so that its session can move: see mayAbandon of the rules. */
+  mayAbandon(silent: Pick<CallFailure, 'isRepeatable'>, isSuspended: boolean): boolean {
+    return mayAbandon(silent, this.#hasMoved, isSuspended);
   }
 
   /**
