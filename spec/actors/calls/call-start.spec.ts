@@ -128,20 +128,31 @@ test('that a lost link to another node did not deliver wait for the link, too', 
   void harness.add('a', { fields: STDIO, isElsewhere: true, script: silent }).catch(() => undefined);
   openings.at(-1)?.open();
   await settled();
-  const calls = [harness.call('write'), harness.callStateless(toolCall('write'))];
+  const calls = [
+    harness.call('write'),
+    harness.callStateless(toolCall('write')),
+    harness.call('write', { instanceId: 'a' }),
+    harness.callStateless(toolCall('write'), { instanceId: 'a' }),
+  ];
   const arrived = harness.call('write');
   await settled();
   const lost = harness.backend('a');
-  for (const exchange of lost.open.slice(0, 2))
+  for (const exchange of lost.open.slice(0, calls.length))
     exchange.fail(backendUnavailable('no answer', { delivered: 'no' }));
   lost.disconnect({ reason: 'its node is gone' });
   await pass(3_000);
-  assert.equal(calls.map(isOver), [false, false]);
+  assert.equal(
+    calls.map(isOver),
+    calls.map(() => false),
+  );
   assert.is(Object(await arrived.end).delivered, 'unknown');
   openings.at(-1)?.open();
-  await settled();
+  await pass(100);
   for (const exchange of harness.backend('a').open) exchange.result({});
-  assert.equal(await Promise.all(calls.map(({ end }) => end)), ['a', 'a']);
+  assert.equal(
+    await Promise.all(calls.map(({ end }) => end)),
+    calls.map(() => 'a'),
+  );
 });
 
 test('that are refused again and again on an open link to another node do not wait', async () => {
