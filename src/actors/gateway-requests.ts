@@ -1,13 +1,13 @@
 // Requests of the gateway itself, which no Call carries: health probes, lists, and state of a client that its backend
 // has to remember.
 
-import { catchError, defer, filter, lastValueFrom, type Observable, race } from 'rxjs';
+import { catchError, defer, filter, lastValueFrom, type Observable } from 'rxjs';
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
 import { type ExchangeEvent, type FinalEvent, isFinal } from '../domain/calls/exchange-event.ts';
 import { backendTimeout } from '../domain/errors/backend-errors.ts';
 import { asGatewayError } from '../domain/errors/errors.ts';
 import type { Clock } from '../domain/time/clock.ts';
-import { failAfter$ } from '../domain/time/clock-streams.ts';
+import { startsWithin } from '../domain/time/clock-streams.ts';
 import type { Conversation } from '../transports/transport.ts';
 
 /** Sends a request of the gateway itself; cold, like `exchange`. */
@@ -32,6 +32,6 @@ export function answerOf(
   timeoutMs: number,
   clock: Clock,
 ): Promise<FinalEvent> {
-  const late$ = failAfter$(clock, timeoutMs, () => backendTimeout(timeoutMs));
-  return lastValueFrom(race(exchange$.pipe(filter(isFinal)), late$));
+  const inTime = startsWithin<FinalEvent>(clock, timeoutMs, () => backendTimeout(timeoutMs));
+  return lastValueFrom(exchange$.pipe(filter(isFinal), inTime));
 }

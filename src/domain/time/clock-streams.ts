@@ -1,6 +1,6 @@
 // Times of a clock as Observables. Apart from clock.ts, which commands need, but not rxjs.
 
-import { Observable } from 'rxjs';
+import { type MonoTypeOperatorFunction, Observable, race } from 'rxjs';
 import type { Waits } from './clock.ts';
 
 /** Emits once, after `ms`, and completes. */
@@ -13,9 +13,10 @@ export function timer$(clock: Waits, ms: number): Observable<void> {
   );
 }
 
-/** Errors after `ms`. */
-export function failAfter$(clock: Waits, ms: number, error: () => Error): Observable<never> {
-  return new Observable((subscriber) => clock.alarm(ms, () => subscriber.error(error())));
+/** Errors if the source neither emits nor ends within `ms`. After its first value it may take any time. */
+export function startsWithin<T>(clock: Waits, ms: number, error: () => Error): MonoTypeOperatorFunction<T> {
+  const late$ = new Observable<never>((late) => clock.alarm(ms, () => late.error(error())));
+  return (source$) => race(source$, late$);
 }
 
 /** Emits each `everyMs`, the first time after the first of them. Never completes. */

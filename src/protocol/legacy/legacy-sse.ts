@@ -5,13 +5,13 @@
 // through a node that died gets the lost messages again. Source: MCP 2024-11-05 basic/transports#http-with-sse;
 // 2025-03-26 basic/transports#backwards-compatibility; ADR 50, ADR 145, ADR 310.
 
-import { filter, firstValueFrom, race, Subject } from 'rxjs';
+import { filter, firstValueFrom, Subject } from 'rxjs';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { sessionLimit } from '../../domain/errors/session-errors.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
-import { failAfter$ } from '../../domain/time/clock-streams.ts';
+import { startsWithin } from '../../domain/time/clock-streams.ts';
 import { readBody } from '../client-message.ts';
 import type {
   CommonOptions,
@@ -147,8 +147,8 @@ export class LegacySse {
     await this.#sessionOf(id, served);
     if (this.#hasStream(id)) return;
     const resumed$ = this.#resumed.pipe(filter((each) => each === id));
-    const late$ = failAfter$(this.#options.clock, RESUME_MS, unknownSession);
-    await firstValueFrom(race(resumed$, late$), { defaultValue: undefined });
+    const inTime$ = resumed$.pipe(startsWithin(this.#options.clock, RESUME_MS, unknownSession));
+    await firstValueFrom(inTime$, { defaultValue: undefined });
     if (this.#isClosed) throw shuttingDown();
     if (!this.#hasStream(id)) throw unknownSession(); // it has ended meanwhile
   }

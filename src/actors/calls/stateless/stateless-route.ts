@@ -2,7 +2,7 @@
 // through a dedicated conversation of the owner, taken once the instance is chosen (stateless-conversations.ts).
 // process-sharing.ts has the rules for this choice; everything else is in calls/call.ts.
 
-import { from, type Observable, of, race, tap } from 'rxjs';
+import { from, type Observable, of, tap } from 'rxjs';
 import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
 import { type ExchangeEvent, type FinalEvent, isAnswered } from '../../../domain/calls/exchange-event.ts';
 import { backendTimeout } from '../../../domain/errors/backend-errors.ts';
@@ -18,7 +18,7 @@ import {
 import { METHOD_NOT_FOUND } from '../../../domain/mcp/jsonrpc.ts';
 import { listOf } from '../../../domain/mcp/mcp.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
-import { failAfter$ } from '../../../domain/time/clock-streams.ts';
+import { startsWithin } from '../../../domain/time/clock-streams.ts';
 import { forLegacy, isLogged, logLevelOf } from '../../../transports/legacy-form.ts';
 import type { CallConversation } from '../../../transports/transport.ts';
 import type { ConversationUse } from '../../instances/dedicated-conversations.ts';
@@ -221,10 +221,7 @@ export class StatelessRoute implements CallRoute {
     const inTime$ =
       slowMs === undefined
         ? ready$
-        : race(
-            ready$,
-            failAfter$(deps.clock, slowMs, () => backendTimeout(slowMs, 'no')),
-          );
+        : ready$.pipe(startsWithin(deps.clock, slowMs, () => backendTimeout(slowMs, 'no')));
     return inTime$.pipe(tap({ next: opened, error: () => this.end() }));
   }
 

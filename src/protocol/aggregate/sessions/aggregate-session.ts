@@ -18,7 +18,6 @@ import {
   type Observable,
   of,
   ReplaySubject,
-  race,
   Subject,
   switchMap,
   takeUntil,
@@ -51,7 +50,7 @@ import type { AllSessions, SessionRow } from '../../../domain/sessions/all-sessi
 import { type McpSession, SessionActivity } from '../../../domain/sessions/mcp-session.ts';
 import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
 import { SubscriptionRequests } from '../../../domain/sessions/subscription-requests.ts';
-import { failAfter$, ticks$ } from '../../../domain/time/clock-streams.ts';
+import { startsWithin, ticks$ } from '../../../domain/time/clock-streams.ts';
 import type { Timing } from '../../../domain/time/task-scheduler.ts';
 import { inTasks } from '../../../domain/time/task-streams.ts';
 import type { Backends } from '../../endpoint-backends.ts';
@@ -333,12 +332,13 @@ export class AggregateSession implements McpSession {
     });
   }
 
-  /** A call waits for a session that is being opened until its own deadline. The session is opened in any case. */
   #carry(template: string, request: ExchangeRequest, arrivedAtMs: number): Observable<SourcedEvent> {
     const opening = this.#parts.with(template);
     const session = this.#parts.get(template);
-    const session$ =
-      session === undefined ? race(from(opening), this.#late(template, request, arrivedAtMs)) : of(session);
+    const isOpening = session === undefined;
+    const session$ = isOpening
+      ? from(opening).pipe(this.#inTime(template, request, arrivedAtMs))
+      : of(session);
     return session$.pipe(
       switchMap((inner) =>
         exchangeInSession(inner, { ...request, arrivedAtMs }, this.#deps.clock).pipe(
@@ -353,11 +353,12 @@ export class AggregateSession implements McpSession {
     );
   }
 
-  #late(template: string, request: ExchangeRequest, arrivedAtMs: number): Observable<never> {
+  /** A call waits for a session that is being opened until its own deadline. The session is opened in any case. */
+  #inTime(template: string, request: ExchangeRequest, arrivedAtMs: number) {
     const { clock, timeoutFor } = this.#deps;
     const timeoutMs = timeoutFor(template, toolOf(request), request.viewTimeoutMs);
     const leftMs = Math.max(0, Math.ceil(arrivedAtMs + timeoutMs - clock.now()));
-    return failAfter$(clock, leftMs, () => backendTimeout(timeoutMs, 'no'));
+    return startsWithin<McpSession>(clock, leftMs, () => backendTimeout(timeoutMs, 'no'));
   }
 
   /** Sends the level to the open sessions, and to later ones when they open. */
