@@ -2,6 +2,7 @@
 // Sources: MCP specification revisions 2024-11-05 to 2026-07-28; the levels are those of RFC 5424 section 6.2.1.
 
 import { isFields, isJsonObject, type JsonFields, type JsonObject } from '../json/json.ts';
+import { caseless } from '../text.ts';
 
 /** Revisions with the `initialize` handshake, newest first. */
 export const LEGACY_VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const;
@@ -142,6 +143,16 @@ export function isOfOtherEra(method: string, era: Era): boolean {
   return (era === 'modern' ? LEGACY_METHODS : MODERN_METHODS).has(method);
 }
 
+/**
+ * True for a method that MCP does not have, but that a server may take for one: a server that ignores case, that reads a text up
+ * to a NUL, or that skips spaces. No backend gets it: what is decided by the method, such as rights, is not decided for it.
+ */
+export function isLikeMcp(method: string): boolean {
+  if (METHODS[method] !== undefined || OTHER_METHODS.has(method)) return false;
+  const [read = ''] = method.split('\0', 1);
+  return READ_AS_MCP.has(caseless(read.replace(/[\s\p{C}]/gu, '')));
+}
+
 /** True for a request other than of a tool that may be repeated. Tools say so themselves, see isRepeatableTool. */
 export function isRepeatableMethod(method: string): boolean {
   return METHODS[method]?.repeatable ?? setsBackendState(method);
@@ -242,6 +253,10 @@ const KNOWN: ReadonlySet<string> = new Set([
   'notifications/subscriptions/acknowledged',
   'notifications/tasks/status',
 ]);
+
+/** The other methods and notifications by which something is decided here. */
+const OTHER_METHODS: ReadonlySet<string> = new Set([...LEGACY_METHODS, ...MODERN_METHODS, ...KNOWN]);
+const READ_AS_MCP: ReadonlySet<string> = new Set([...Object.keys(METHODS), ...OTHER_METHODS].map(caseless));
 
 const CHANGED: ReadonlyMap<string, ListField> = new Map(
   NOTICED_LISTS.map((list) => [LIST_NOTICES[list], list]),

@@ -15,7 +15,7 @@ import {
   RPC,
   readId,
 } from '../../domain/mcp/jsonrpc.ts';
-import { CANCELLED, INITIALIZED, isOfOtherEra, isTaskMethod } from '../../domain/mcp/mcp.ts';
+import { CANCELLED, INITIALIZED, isLikeMcp, isOfOtherEra, isTaskMethod } from '../../domain/mcp/mcp.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
 import { OpaqueNumbers } from '../../domain/opaque-numbers.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
@@ -318,7 +318,7 @@ export class LegacyEndpoint {
  * to the backend.
  */
 function refusalOf(method: string, params: JsonFields | undefined): JsonRpcError | undefined {
-  if (isOfOtherEra(method, 'legacy') && !isTaskMethod(method)) return METHOD_NOT_FOUND;
+  if (isLikeMcp(method) || (isOfOtherEra(method, 'legacy') && !isTaskMethod(method))) return METHOD_NOT_FOUND;
   const problem = badReferenceIn(method, params);
   return problem === undefined
     ? undefined
@@ -357,7 +357,7 @@ function forward(
  * uncounted.
  */
 function isNotice(method: string): boolean {
-  return method.startsWith('notifications/') && method !== INITIALIZED;
+  return method.startsWith('notifications/') && method !== INITIALIZED && !isLikeMcp(method);
 }
 
 /**

@@ -9,7 +9,7 @@ import { hasCode } from '../../domain/errors/errors.ts';
 import { definedFields, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { acceptsServerRequests, type ClientQuestion, type Notification } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
-import { hasRounds, isOfOtherEra, LISTEN, META } from '../../domain/mcp/mcp.ts';
+import { hasRounds, isLikeMcp, isOfOtherEra, LISTEN, META } from '../../domain/mcp/mcp.ts';
 import { badReferenceIn } from '../client-bounds.ts';
 import { createSlowAnswerTimer } from '../client-call.ts';
 import type { ClientRequest } from '../client-message.ts';
@@ -122,7 +122,7 @@ export class ModernEndpoint {
     checkVersion(protocolVersion);
     checkMirroredHeaders(headers, { method, params });
     // A backend of the legacy era would answer them, a modern server must not.
-    if (isOfOtherEra(method, 'modern')) throw new RpcFailure(404, METHOD_NOT_FOUND);
+    if (isOfOtherEra(method, 'modern') || isLikeMcp(method)) throw new RpcFailure(404, METHOD_NOT_FOUND);
     const problem = badReferenceIn(method, params);
     if (problem !== undefined) throw invalidParams(`Invalid params: ${problem}`);
     return { id, method, params, envelope, owner, pathName, backends };
