@@ -154,6 +154,22 @@ export class TemplateGroup {
   }
 
   /**
+   * An instance for a session, as the strategy chooses. When all are full any may be chosen, since a session is not load until it
+   * calls. `excluded`: the ids of those that are not chosen; `last` is chosen only when there is no other.
+   */
+  pickForSession(
+    ownerId: string,
+    excluded: ReadonlySet<string> = new Set(),
+    last?: InstanceRef,
+  ): InstanceRef | undefined {
+    const request = { callerId: ownerId };
+    const pick = (without: ReadonlySet<string>) =>
+      this.pool.pick(request, { excluded: without }) ??
+      this.pool.pick(request, { excluded: without, hasRoom: () => true });
+    return (last && pick(new Set([...excluded, last.id]))) ?? pick(excluded);
+  }
+
+  /**
    * True while no instance is healthy, and one that is not in `excluded` (ids) is starting: for the first time,
    * as requested, or again after few failures in a row. It may then help to wait. `only`: the only instance that
    * counts.

@@ -15,7 +15,7 @@ import { isIsolated, isShareable, needsDedicated } from '../instances/process-sh
 import type { Feed } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import { Binding } from './binding.ts';
-import { BindingSearch, pickFor } from './binding-search.ts';
+import { BindingSearch } from './binding-search.ts';
 import type { SearchOptions, SessionDeps, SessionNeeds } from './session-deps.ts';
 
 /** The most concurrent searches for recovered sessions: after the end of a node all its clients come at once. */
@@ -54,7 +54,9 @@ export class Binder {
   /** The instance for a new session, as the strategy chooses; undefined when there is none. */
   choose(template: string, ownerId: string): InstanceRef | undefined {
     const { fleet } = this.deps;
-    return fleet.templates.has(template) ? pickFor(fleet.templates.group(template), ownerId) : undefined;
+    return fleet.templates.has(template)
+      ? fleet.templates.group(template).pickForSession(ownerId)
+      : undefined;
   }
 
   /** The instance of an earlier binding if it has the same registration and is healthy; undefined otherwise. */

@@ -8,7 +8,6 @@ import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { HEDGE_DIVISOR } from '../calls/deadline.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { noHealthyError } from '../no-instance.ts';
-import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
 import type { SearchOptions, SessionDeps } from './session-deps.ts';
 
@@ -111,27 +110,10 @@ export class BindingSearch {
 
   #next(): InstanceRef | undefined {
     const { group, ownerId, last, tries } = this.#options;
-    return this.#mayTry ? pickFor(group, ownerId, tries.excluded, last) : undefined;
+    return this.#mayTry ? group.pickForSession(ownerId, tries.excluded, last) : undefined;
   }
 
   #noInstance(): GatewayError {
     return this.#deps.isAccepting() ? noHealthyError(this.#options.group) : shuttingDown();
   }
-}
-
-/**
- * Chooses an instance for a session. When all are full any may be chosen, since a session is not load until it calls.
- * `last` is chosen only when there is no other.
- */
-export function pickFor(
-  { pool }: TemplateGroup,
-  ownerId: string,
-  excluded: ReadonlySet<string> = new Set(),
-  last?: InstanceRef,
-): InstanceRef | undefined {
-  const request = { callerId: ownerId };
-  const pick = (without: ReadonlySet<string>) =>
-    pool.pick(request, { excluded: without }) ??
-    pool.pick(request, { excluded: without, hasRoom: () => true });
-  return (last && pick(new Set([...excluded, last.id]))) ?? pick(excluded);
 }
