@@ -13,14 +13,14 @@ const MODULES: Partial<Readonly<Record<TransportKind, readonly (() => Promise<un
   stdio: [() => import('./stdio/stdio-channel.ts')],
   http: [
     () => import('./http/http-endpoint.ts'),
-    () => import('./http/http-answer.ts'),
-    () => import('./http/http-handshake.ts'),
+    () => import('./http/answers/http-answer.ts'),
+    () => import('./http/sessions/http-handshake.ts'),
     () => import('./http/http-conversation.ts'),
     () => import('./sse/sse.ts'),
   ],
   sse: [
     () => import('./http/http-endpoint.ts'),
-    () => import('./http/http-answer.ts'),
+    () => import('./http/answers/http-answer.ts'),
     () => import('./http/managed-http.ts'),
   ],
 };

@@ -53,8 +53,8 @@ import {
   MAX_PIPELINED_REQUESTS,
   PIPELINED_REQUEST_BYTES,
 } from '../../src/server/sockets/waiting-answers.ts';
-import { COOKIES } from '../../src/transports/http/cookie-jar.ts';
 import { MAX_OPENINGS_PER_INSTANCE } from '../../src/transports/http/http-endpoint.ts';
+import { COOKIES } from '../../src/transports/http/sessions/cookie-jar.ts';
 import { MAX_HEADER_BYTES } from '../../src/transports/http/tool-headers.ts';
 import { STARTS_AT_ONCE, STARTS_PER_OWNER } from '../../src/transports/stdio/dedicated-programs.ts';
 import { table } from './markdown.ts';

@@ -85,7 +85,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/server/server-auth.ts',
   // An expiry that a login program prints, that of a cookie, and that of a state that another node may read.
   'src/discovery/login-program.ts',
-  'src/transports/http/cookie-jar.ts',
+  'src/transports/http/sessions/cookie-jar.ts',
   'src/protocol/modern/modern-affinity.ts',
   'src/protocol/modern/state-cipher.ts',
 ]);

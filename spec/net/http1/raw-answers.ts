@@ -5,7 +5,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { idValue } from '../../../src/domain/mcp/jsonrpc.ts';
 import type { ConnectionPool } from '../../../src/net/http1/connection-pool.ts';
-import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
+import { HttpAnswer } from '../../../src/transports/http/answers/http-answer.ts';
 import { postTo } from '../../transports/http/pool-of.ts';
 
 export interface Served {

@@ -7,7 +7,7 @@ import type { ServerMessage } from '../../../src/domain/mcp/client.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { BackendEventStream } from '../../../src/transports/http/backend-event-stream.ts';
 import { HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
-import { openSession } from '../../../src/transports/http/http-session.ts';
+import { openSession } from '../../../src/transports/http/sessions/http-session.ts';
 import { callTool, openOptions, see, textOf } from '../../conformance/transport.ts';
 import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';

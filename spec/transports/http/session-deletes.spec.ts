@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { sessionDeletes } from '../../../src/transports/http/http-openings.ts';
+import { sessionDeletes } from '../../../src/transports/http/sessions/http-openings.ts';
 import { suite } from '../../helpers/suite.ts';
 import { TurnCounter, untimedScheduler } from '../../helpers/time/turns.ts';
 

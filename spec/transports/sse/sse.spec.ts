@@ -6,7 +6,7 @@ import type { ExchangeEvent } from '../../../src/domain/calls/exchange-event.ts'
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
-import { OPENINGS_PER_OWNER } from '../../../src/transports/http/http-openings.ts';
+import { OPENINGS_PER_OWNER } from '../../../src/transports/http/sessions/http-openings.ts';
 import type { OpenOptions } from '../../../src/transports/open-options.ts';
 import { open as sse } from '../../../src/transports/sse/sse.ts';
 import { SseChannel } from '../../../src/transports/sse/sse-channel.ts';

@@ -5,10 +5,10 @@
 import { LIMITS } from '../../domain/limits.ts';
 import type { BackendMessage } from '../../domain/mcp/jsonrpc.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { type AnswerEnding, mayReopen } from './answer-ending.ts';
-import { type AnswerSink, HttpAnswer } from './http-answer.ts';
+import { type AnswerEnding, mayReopen } from './answers/answer-ending.ts';
+import { type AnswerSink, HttpAnswer } from './answers/http-answer.ts';
 import type { Headers } from './http-endpoint.ts';
-import type { HttpSession } from './http-session.ts';
+import type { HttpSession } from './sessions/http-session.ts';
 
 export interface EventStreamSink {
   readonly session: HttpSession;

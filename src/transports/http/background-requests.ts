@@ -5,10 +5,10 @@ import { tooManyMessages } from '../../domain/errors/request-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type AnswerMessage, numberMeant } from '../../domain/mcp/jsonrpc.ts';
 import { type Clock, timeLimit } from '../../domain/time/clock.ts';
-import type { AnswerEnding } from './answer-ending.ts';
-import { HttpAnswer } from './http-answer.ts';
+import type { AnswerEnding } from './answers/answer-ending.ts';
+import { HttpAnswer } from './answers/http-answer.ts';
+import { connectionClosed } from './answers/http-failures.ts';
 import type { HttpEndpoint } from './http-endpoint.ts';
-import { connectionClosed } from './http-failures.ts';
 
 /** Replies to a backend that are under way; more are dropped. Of notifications half as many. */
 const MAX_REPLIES = 64;

@@ -25,9 +25,8 @@ import type { CallMap } from '../../domain/memory/call-map.ts';
 import { callerTokenOf, paramsForCaller, reportsProgress, textWithToken } from '../caller-messages.ts';
 import type { OpenOptions } from '../open-options.ts';
 import type { Closed } from '../transport.ts';
-import type { AnswerEnding, RefusedEnding } from './answer-ending.ts';
-import { type AnswerSink, HttpAnswer } from './http-answer.ts';
-import type { HttpEndpoint } from './http-endpoint.ts';
+import type { AnswerEnding, RefusedEnding } from './answers/answer-ending.ts';
+import { type AnswerSink, HttpAnswer } from './answers/http-answer.ts';
 import {
   answeredStatus,
   answerMissing,
@@ -35,8 +34,9 @@ import {
   refusedBeforeWork,
   sessionForgotten,
   sessionNotReplaced,
-} from './http-failures.ts';
-import type { HttpSession } from './http-session.ts';
+} from './answers/http-failures.ts';
+import type { HttpEndpoint } from './http-endpoint.ts';
+import type { HttpSession } from './sessions/http-session.ts';
 import { StreamPolling } from './stream-polling.ts';
 import { areTooLarge, HEADERS_TOO_LARGE, type ToolHeaders } from './tool-headers.ts';
 

@@ -17,11 +17,11 @@ import { NO_CALLER } from '../../domain/memory/user-shares.ts';
 import { gatewayAnswerTo, RecentCallers } from '../caller-messages.ts';
 import { withEraMetadata } from '../era-metadata.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type Conversation } from '../transport.ts';
+import { SESSION_LOST } from './answers/http-failures.ts';
 import { BackendEventStream, type EventStreamSink } from './backend-event-stream.ts';
 import { type HttpBackend, HttpCall, type HttpCallHost } from './http-call.ts';
-import { SESSION_LOST } from './http-failures.ts';
-import { type HttpSession, openSession } from './http-session.ts';
-import { SessionReplacement } from './session-replacement.ts';
+import { type HttpSession, openSession } from './sessions/http-session.ts';
+import { SessionReplacement } from './sessions/session-replacement.ts';
 
 /**
  * A conversation of the transport, or of one client. The conversation of the transport itself declares no capabilities

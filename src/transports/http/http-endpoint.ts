@@ -14,9 +14,9 @@ import { RequestWriter } from '../../net/http1/request-writer.ts';
 import { BackendHandshakes } from '../../net/tls/backend-handshakes.ts';
 import type { BearerTokens } from '../backend-account.ts';
 import type { NetworkOptions, OpenOptions } from '../open-options.ts';
-import type { CookieJar } from './cookie-jar.ts';
-import type { HttpAnswer, Sender, Sending } from './http-answer.ts';
-import { PLAIN_TEXT, refusalText } from './refusal-text.ts';
+import type { HttpAnswer, Sender, Sending } from './answers/http-answer.ts';
+import { PLAIN_TEXT, refusalText } from './answers/refusal-text.ts';
+import type { CookieJar } from './sessions/cookie-jar.ts';
 
 /** Dedicated conversations that are opened with one HTTP instance at the same time; the next ones wait. */
 export const MAX_OPENINGS_PER_INSTANCE = 512;

@@ -13,9 +13,9 @@ import { openSse } from '../sse/sse.ts';
 import type { Closed, ConversationOpening, TransportDiagnostics } from '../transport.ts';
 import { HttpConversation } from './http-conversation.ts';
 import { HttpEndpoint } from './http-endpoint.ts';
-import { HttpOpenings, sessionDeletes } from './http-openings.ts';
-import { type HttpSession, openSession } from './http-session.ts';
 import { type EndpointTransport, managed } from './managed-http.ts';
+import { HttpOpenings, sessionDeletes } from './sessions/http-openings.ts';
+import { type HttpSession, openSession } from './sessions/http-session.ts';
 import { ToolHeaders } from './tool-headers.ts';
 
 export const open: OpenTransport = managed(openHttp);

@@ -13,7 +13,7 @@ import { TERMINATE_MS } from '../../programs/process-group.ts';
 import { type KillLadder, ProgramRun } from '../../programs/program-run.ts';
 import type { OpenOptions, OpenTransport } from '../open-options.ts';
 import type { Closed, Transport } from '../transport.ts';
-import { mayBeStarting } from './http-failures.ts';
+import { mayBeStarting } from './answers/http-failures.ts';
 
 /** A transport to an endpoint, with a way to report that the program behind it is gone. */
 export interface EndpointTransport extends Transport {

@@ -5,8 +5,8 @@
 import { type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { type AnswerEnding, mayReopen } from './answer-ending.ts';
-import type { HttpAnswer } from './http-answer.ts';
+import { type AnswerEnding, mayReopen } from './answers/answer-ending.ts';
+import type { HttpAnswer } from './answers/http-answer.ts';
 
 /** Wait for the rest of a stream when the backend names none, as in the SDKs. */
 const USUAL_WAIT_MS = 1_000;

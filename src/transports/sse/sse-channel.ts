@@ -13,12 +13,12 @@ import type { BackendMessage } from '../../domain/mcp/jsonrpc.ts';
 import { CANCELLED, INITIALIZED } from '../../domain/mcp/mcp.ts';
 import { cutText } from '../../domain/text.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
-import type { AnswerEnding } from '../http/answer-ending.ts';
+import type { AnswerEnding } from '../http/answers/answer-ending.ts';
+import { type AnswerSink, HttpAnswer } from '../http/answers/http-answer.ts';
+import { answeredStatus, answerMissing, connectionClosed } from '../http/answers/http-failures.ts';
 import { UnawaitedMessages } from '../http/background-requests.ts';
-import { CookieJar } from '../http/cookie-jar.ts';
-import { type AnswerSink, HttpAnswer } from '../http/http-answer.ts';
 import type { HttpEndpoint } from '../http/http-endpoint.ts';
-import { answeredStatus, answerMissing, connectionClosed } from '../http/http-failures.ts';
+import { CookieJar } from '../http/sessions/cookie-jar.ts';
 import type { Closed } from '../transport.ts';
 
 const MAX_TARGET_LENGTH = 2_048;

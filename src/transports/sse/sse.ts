@@ -3,8 +3,8 @@
 
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { HttpEndpoint } from '../http/http-endpoint.ts';
-import { HttpOpenings } from '../http/http-openings.ts';
 import { type EndpointTransport, managed } from '../http/managed-http.ts';
+import { HttpOpenings } from '../http/sessions/http-openings.ts';
 import type { OpenOptions, OpenTransport } from '../open-options.ts';
 import type { ConversationOpening } from '../transport.ts';
 import { SseChannel } from './sse-channel.ts';

@@ -1,13 +1,13 @@
 // The dedicated conversations with one HTTP backend: how many are being opened at a time, and how
 // many sessions are being deleted. The transport opens one conversation, and its caller bounds their number.
 
-import { openingCancelled, openingRefused } from '../../domain/errors/backend-errors.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import { FairSlots } from '../../domain/time/fair-slots.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import type { Closed, Conversation } from '../transport.ts';
-import { MAX_OPENINGS_PER_INSTANCE } from './http-endpoint.ts';
+import { openingCancelled, openingRefused } from '../../../domain/errors/backend-errors.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
+import { FairSlots } from '../../../domain/time/fair-slots.ts';
+import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import type { Closed, Conversation } from '../../transport.ts';
+import { MAX_OPENINGS_PER_INSTANCE } from '../http-endpoint.ts';
 import type { HttpSession } from './http-session.ts';
 
 /** Conversations of one owner that may be opened with one instance at the same time; others wait. */

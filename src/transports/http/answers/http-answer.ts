@@ -1,20 +1,20 @@
 // One request over HTTP and its answer: reports the JSON-RPC messages in it as they arrive, then its ending, and sends
 // the request again after a redirect or with a renewed token. answer-body.ts reads the body.
 
-import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { type BackendMessage, readBatch, readMessage } from '../../domain/mcp/jsonrpc.ts';
-import type { InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
-import type { HttpHeaders } from '../../domain/text.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { challengeIn } from '../../net/http1/backend-challenge.ts';
-import type { Http1Connection, RequestSink } from '../../net/http1/http1-connection.ts';
-import type { WrittenRequest } from '../../net/http1/request-writer.ts';
-import type { BearerTokens } from '../backend-account.ts';
+import { asGatewayError, type GatewayError } from '../../../domain/errors/errors.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import { type BackendMessage, readBatch, readMessage } from '../../../domain/mcp/jsonrpc.ts';
+import type { InstanceHeldBytes } from '../../../domain/memory/held-bytes.ts';
+import type { HttpHeaders } from '../../../domain/text.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import { challengeIn } from '../../../net/http1/backend-challenge.ts';
+import type { Http1Connection, RequestSink } from '../../../net/http1/http1-connection.ts';
+import type { WrittenRequest } from '../../../net/http1/request-writer.ts';
+import type { BearerTokens } from '../../backend-account.ts';
+import type { CookieJar } from '../sessions/cookie-jar.ts';
 import { AnswerBody } from './answer-body.ts';
 import type { AnswerEnding } from './answer-ending.ts';
-import type { CookieJar } from './cookie-jar.ts';
 import { connectionFailed } from './http-failures.ts';
 import { readRefusal } from './refusal-text.ts';
 

@@ -1,19 +1,19 @@
 // The body of one HTTP answer: decodes it, reads the events of a stream or collects the rest, and counts the memory that
 // it takes. What its content means is left to http-answer.ts.
 
-import { ANSWERS_HOLD_TOO_MUCH } from '../../domain/errors/backend-errors.ts';
-import type { GatewayError } from '../../domain/errors/errors.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { unparsedSize } from '../../domain/mcp/jsonrpc.ts';
+import { ANSWERS_HOLD_TOO_MUCH } from '../../../domain/errors/backend-errors.ts';
+import type { GatewayError } from '../../../domain/errors/errors.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import { unparsedSize } from '../../../domain/mcp/jsonrpc.ts';
 import {
   BYTES_PER_PIECE,
   type Holding,
   type InstanceHeldBytes,
   inOwnMemory,
   UNCOUNTED_BYTES,
-} from '../../domain/memory/held-bytes.ts';
-import type { HttpHeaders } from '../../domain/text.ts';
-import { SseReader } from '../../net/http1/sse-reader.ts';
+} from '../../../domain/memory/held-bytes.ts';
+import type { HttpHeaders } from '../../../domain/text.ts';
+import { SseReader } from '../../../net/http1/sse-reader.ts';
 import { BodyDecoder, codingOf, type Pausable } from './body-decoder.ts';
 import { answerTooLarge, codingFailed, codingUnknown, connectionClosed } from './http-failures.ts';
 import { MAX_REFUSAL_BYTES, refusalText } from './refusal-text.ts';

@@ -1,9 +1,9 @@
 // Which cookies go back to a server, and which do not: RFC 6265, for one origin.
 
 import * as assert from 'uvu/assert';
-import { systemClock } from '../../../src/domain/time/clock.ts';
-import { CookieJar } from '../../../src/transports/http/cookie-jar.ts';
-import { suite } from '../../helpers/suite.ts';
+import { systemClock } from '../../../../src/domain/time/clock.ts';
+import { CookieJar } from '../../../../src/transports/http/sessions/cookie-jar.ts';
+import { suite } from '../../../helpers/suite.ts';
 
 const test = suite('cookie jar');
 

@@ -1,18 +1,18 @@
 // The channel of a handshake over HTTP: which statuses are a refusal and which are a failure, and the session id of the answer.
 // handshake.ts decides the order of requests.
 
-import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
-import { type AnswerMessage, RPC, requestText } from '../../domain/mcp/jsonrpc.ts';
-import { type Era, INITIALIZED } from '../../domain/mcp/mcp.ts';
-import { type Clock, timeLimit } from '../../domain/time/clock.ts';
-import { eraHeaders, type Spoken } from '../era-metadata.ts';
-import type { HandshakeAnswer, HandshakeChannel, HandshakeErrorAnswer } from '../handshake.ts';
-import type { AnswerEnding, RefusedEnding } from './answer-ending.ts';
-import { ask } from './background-requests.ts';
+import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import { type AnswerMessage, RPC, requestText } from '../../../domain/mcp/jsonrpc.ts';
+import { type Era, INITIALIZED } from '../../../domain/mcp/mcp.ts';
+import { type Clock, timeLimit } from '../../../domain/time/clock.ts';
+import { eraHeaders, type Spoken } from '../../era-metadata.ts';
+import type { HandshakeAnswer, HandshakeChannel, HandshakeErrorAnswer } from '../../handshake.ts';
+import type { AnswerEnding, RefusedEnding } from '../answers/answer-ending.ts';
+import type { HttpAnswer } from '../answers/http-answer.ts';
+import { answeredStatus, answerMissing, explanationOf, wasCutOff } from '../answers/http-failures.ts';
+import { ask } from '../background-requests.ts';
+import type { Headers, HttpEndpoint } from '../http-endpoint.ts';
 import { CookieJar } from './cookie-jar.ts';
-import type { HttpAnswer } from './http-answer.ts';
-import type { Headers, HttpEndpoint } from './http-endpoint.ts';
-import { answeredStatus, answerMissing, explanationOf, wasCutOff } from './http-failures.ts';
 
 interface HttpHandshakeOptions {
   readonly signal: AbortSignal;

@@ -10,8 +10,8 @@ import {
   createZstdDecompress,
   type ZlibOptions,
 } from 'node:zlib';
-import { codeOf } from '../../domain/errors/errors.ts';
-import { LIMITS } from '../../domain/limits.ts';
+import { codeOf } from '../../../domain/errors/errors.ts';
+import { LIMITS } from '../../../domain/limits.ts';
 
 /** The content codings that are decoded. */
 export const CODINGS = ['gzip', 'deflate', 'br', 'zstd'] as const;

@@ -2,20 +2,20 @@
 // each client with a dedicated conversation has one, so an idle session must be small. It detects that a backend
 // forgot the session; session-replacement.ts opens another one.
 
-import { cancellation, type ExchangeRequest } from '../../domain/calls/exchange.ts';
-import type { JsonObject } from '../../domain/json/json.ts';
-import type { ClientAnswer, ClientProfile } from '../../domain/mcp/client.ts';
-import { idValue, type JsonRpcId, numberMeant, RPC, requestText } from '../../domain/mcp/jsonrpc.ts';
-import { CANCELLED, type Era, type Handshake } from '../../domain/mcp/mcp.ts';
-import { boundedHandshake, type HandshakeBounds } from '../bounded-handshake.ts';
-import { eraHeaders } from '../era-metadata.ts';
-import { shakeHands } from '../handshake.ts';
-import type { OpenOptions } from '../open-options.ts';
-import type { RefusedEnding } from './answer-ending.ts';
-import { refusedStatus, sendUnawaited, UnawaitedMessages } from './background-requests.ts';
+import { cancellation, type ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import type { JsonObject } from '../../../domain/json/json.ts';
+import type { ClientAnswer, ClientProfile } from '../../../domain/mcp/client.ts';
+import { idValue, type JsonRpcId, numberMeant, RPC, requestText } from '../../../domain/mcp/jsonrpc.ts';
+import { CANCELLED, type Era, type Handshake } from '../../../domain/mcp/mcp.ts';
+import { boundedHandshake, type HandshakeBounds } from '../../bounded-handshake.ts';
+import { eraHeaders } from '../../era-metadata.ts';
+import { shakeHands } from '../../handshake.ts';
+import type { OpenOptions } from '../../open-options.ts';
+import type { RefusedEnding } from '../answers/answer-ending.ts';
+import type { HttpAnswer } from '../answers/http-answer.ts';
+import { refusedStatus, sendUnawaited, UnawaitedMessages } from '../background-requests.ts';
+import type { Headers, HttpEndpoint } from '../http-endpoint.ts';
 import { CookieJar } from './cookie-jar.ts';
-import type { HttpAnswer } from './http-answer.ts';
-import type { Headers, HttpEndpoint } from './http-endpoint.ts';
 import { HttpHandshake } from './http-handshake.ts';
 
 /** The longest wait for the first `server/discover`, at most a quarter of the handshake's time. Source: ADR 33. */

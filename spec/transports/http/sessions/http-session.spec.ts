@@ -2,14 +2,14 @@
 
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
-import { gatewayExchange } from '../../../src/actors/gateway-requests.ts';
-import { openHttp } from '../../../src/transports/http/http.ts';
-import { callTool, failure, see, textOf } from '../../conformance/transport.ts';
-import { startHttpServer } from '../../fixtures/http-server.ts';
-import { until } from '../../helpers/eventually.ts';
-import { suite } from '../../helpers/suite.ts';
-import { answerJson, messageOf } from '../raw-server.ts';
-import { httpDefinition, openOptions, withBackend, withRawTransport } from './open-http.ts';
+import { gatewayExchange } from '../../../../src/actors/gateway-requests.ts';
+import { openHttp } from '../../../../src/transports/http/http.ts';
+import { callTool, failure, see, textOf } from '../../../conformance/transport.ts';
+import { startHttpServer } from '../../../fixtures/http-server.ts';
+import { until } from '../../../helpers/eventually.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { answerJson, messageOf } from '../../raw-server.ts';
+import { httpDefinition, openOptions, withBackend, withRawTransport } from '../open-http.ts';
 
 const test = suite('http session');
 

@@ -3,7 +3,7 @@
 // 110.
 
 import { isIP } from 'node:net';
-import type { Clock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
 
 /** Bounds of one jar. Over them the oldest cookies are removed; a larger cookie is not kept. */
 export const COOKIES = { most: 50, bytes: 8 * 1024 } as const;

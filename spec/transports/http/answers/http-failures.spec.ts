@@ -1,16 +1,16 @@
 // Failures of an HTTP backend: their reason, and whether the request was delivered.
 
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
-import { GatewayError } from '../../../src/domain/errors/errors.ts';
-import { InvalidResponse } from '../../../src/net/http1/response-parser.ts';
+import { backendUnavailable } from '../../../../src/domain/errors/backend-errors.ts';
+import { GatewayError } from '../../../../src/domain/errors/errors.ts';
+import { InvalidResponse } from '../../../../src/net/http1/response-parser.ts';
 import {
   answeredStatus,
   connectionFailed,
   mayBeStarting,
   sessionNotReplaced,
-} from '../../../src/transports/http/http-failures.ts';
-import { suite } from '../../helpers/suite.ts';
+} from '../../../../src/transports/http/answers/http-failures.ts';
+import { suite } from '../../../helpers/suite.ts';
 
 const test = suite('http failures');
 

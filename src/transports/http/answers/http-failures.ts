@@ -6,11 +6,11 @@ import {
   backendRefused,
   backendUnavailable,
   endpointUnavailable,
-} from '../../domain/errors/backend-errors.ts';
-import { asGatewayError, codeOf, GatewayError } from '../../domain/errors/errors.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { InvalidResponse } from '../../net/http1/response-parser.ts';
-import { AddressDenied } from '../../net/network-guard.ts';
+} from '../../../domain/errors/backend-errors.ts';
+import { asGatewayError, codeOf, GatewayError } from '../../../domain/errors/errors.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import { InvalidResponse } from '../../../net/http1/response-parser.ts';
+import { AddressDenied } from '../../../net/network-guard.ts';
 import { CODINGS, MAX_CODINGS } from './body-decoder.ts';
 
 /** An HTTP status that is not a success, with the explanation of the server. */

@@ -1,9 +1,9 @@
 // Opens another session in place of the lost one of a conversation, which goes on in it, unless the backend speaks
 // another era than before. http-call.ts decides that a session is lost.
 
-import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
-import type { Closed } from '../transport.ts';
-import type { HttpBackend } from './http-call.ts';
+import { backendUnavailable } from '../../../domain/errors/backend-errors.ts';
+import type { Closed } from '../../transport.ts';
+import type { HttpBackend } from '../http-call.ts';
 import { type HttpSession, openSession } from './http-session.ts';
 
 interface SessionOwner {

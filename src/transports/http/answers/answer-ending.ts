@@ -1,7 +1,7 @@
 // The ending of an answer over HTTP, which says whether its stream may be requested again.
 
-import type { GatewayError } from '../../domain/errors/errors.ts';
-import type { BackendMessage } from '../../domain/mcp/jsonrpc.ts';
+import type { GatewayError } from '../../../domain/errors/errors.ts';
+import type { BackendMessage } from '../../../domain/mcp/jsonrpc.ts';
 import type { RefusedStatus } from './http-failures.ts';
 
 export type AnswerEnding =

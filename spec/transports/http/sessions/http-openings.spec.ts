@@ -3,22 +3,22 @@
 import type { ServerResponse } from 'node:http';
 import { EMPTY, NEVER, type Observable, of } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import { systemClock } from '../../../src/domain/time/clock.ts';
-import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
-import { open as http } from '../../../src/transports/http/http.ts';
-import { HttpOpenings, OPENINGS_PER_OWNER } from '../../../src/transports/http/http-openings.ts';
-import type { OpenOptions } from '../../../src/transports/open-options.ts';
-import type { Closed, Transport } from '../../../src/transports/transport.ts';
-import { noCapability } from '../../conformance/conversation.ts';
-import { callTool, see, textOf } from '../../conformance/transport.ts';
-import { until } from '../../helpers/eventually.ts';
-import { codeOf } from '../../helpers/outcome.ts';
-import { suite } from '../../helpers/suite.ts';
-import { TurnCounter, untimedScheduler } from '../../helpers/time/turns.ts';
-import { withRawServer } from '../raw-server.ts';
-import { type Answer, initialized, result, serving } from '../scripted-server.ts';
-import { httpDefinition, openOptions } from './open-http.ts';
+import { LIMITS } from '../../../../src/domain/limits.ts';
+import { systemClock } from '../../../../src/domain/time/clock.ts';
+import { TaskScheduler } from '../../../../src/domain/time/task-scheduler.ts';
+import { open as http } from '../../../../src/transports/http/http.ts';
+import { HttpOpenings, OPENINGS_PER_OWNER } from '../../../../src/transports/http/sessions/http-openings.ts';
+import type { OpenOptions } from '../../../../src/transports/open-options.ts';
+import type { Closed, Transport } from '../../../../src/transports/transport.ts';
+import { noCapability } from '../../../conformance/conversation.ts';
+import { callTool, see, textOf } from '../../../conformance/transport.ts';
+import { until } from '../../../helpers/eventually.ts';
+import { codeOf } from '../../../helpers/outcome.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { TurnCounter, untimedScheduler } from '../../../helpers/time/turns.ts';
+import { withRawServer } from '../../raw-server.ts';
+import { type Answer, initialized, result, serving } from '../../scripted-server.ts';
+import { httpDefinition, openOptions } from '../open-http.ts';
 
 const test = suite('http openings', { timeoutMs: 30_000 });
 

@@ -3,20 +3,24 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { ANSWERS_HOLD_TOO_MUCH } from '../../../src/domain/errors/backend-errors.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import type { BackendMessage } from '../../../src/domain/mcp/jsonrpc.ts';
-import { HeldBytes, type InstanceHeldBytes } from '../../../src/domain/memory/held-bytes.ts';
-import { systemClock } from '../../../src/domain/time/clock.ts';
-import type { AnswerEnding } from '../../../src/transports/http/answer-ending.ts';
-import { HttpAnswer, type Sender, type Sending } from '../../../src/transports/http/http-answer.ts';
-import { HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
-import { connectionClosed } from '../../../src/transports/http/http-failures.ts';
-import { until } from '../../helpers/eventually.ts';
-import { suite } from '../../helpers/suite.ts';
-import { alarmsOf } from '../../helpers/time/simulated-time.ts';
-import { startRawServer, withRawServer } from '../raw-server.ts';
-import { poolOf, postTo } from './pool-of.ts';
+import { ANSWERS_HOLD_TOO_MUCH } from '../../../../src/domain/errors/backend-errors.ts';
+import { LIMITS } from '../../../../src/domain/limits.ts';
+import type { BackendMessage } from '../../../../src/domain/mcp/jsonrpc.ts';
+import { HeldBytes, type InstanceHeldBytes } from '../../../../src/domain/memory/held-bytes.ts';
+import { systemClock } from '../../../../src/domain/time/clock.ts';
+import type { AnswerEnding } from '../../../../src/transports/http/answers/answer-ending.ts';
+import {
+  HttpAnswer,
+  type Sender,
+  type Sending,
+} from '../../../../src/transports/http/answers/http-answer.ts';
+import { connectionClosed } from '../../../../src/transports/http/answers/http-failures.ts';
+import { HttpEndpoint } from '../../../../src/transports/http/http-endpoint.ts';
+import { until } from '../../../helpers/eventually.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { alarmsOf } from '../../../helpers/time/simulated-time.ts';
+import { startRawServer, withRawServer } from '../../raw-server.ts';
+import { poolOf, postTo } from '../pool-of.ts';
 
 const test = suite('http answer');
 

@@ -2,11 +2,11 @@
 // markup, control characters and the secrets that the gateway sent. answer-body.ts bounds the body, http-failures.ts
 // makes the error.
 
-import { cutWithoutSecrets, withoutSecrets } from '../../domain/instances/hidden-secrets.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { type BackendMessage, readBatch, readMessage } from '../../domain/mcp/jsonrpc.ts';
-import { cutText, type HttpHeaders, plainLine } from '../../domain/text.ts';
-import { SseReader } from '../../net/http1/sse-reader.ts';
+import { cutWithoutSecrets, withoutSecrets } from '../../../domain/instances/hidden-secrets.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import { type BackendMessage, readBatch, readMessage } from '../../../domain/mcp/jsonrpc.ts';
+import { cutText, type HttpHeaders, plainLine } from '../../../domain/text.ts';
+import { SseReader } from '../../../net/http1/sse-reader.ts';
 import type { RefusedStatus } from './http-failures.ts';
 
 /** The largest body of an HTTP refusal without JSON; the rest is not read. */
