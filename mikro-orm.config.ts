@@ -15,9 +15,9 @@ import { MigrationGenerator, Migrator } from '@mikro-orm/migrations';
 import { MikroORM, type Options } from '@mikro-orm/sql';
 import type { Database, Migrations } from './src/persistence/database.ts';
 import { DATABASES } from './src/persistence/database-url.ts';
+import { Sockets } from './src/persistence/orm/connection/mikro-orm-patches.ts';
+import { MIGRATIONS_TABLE, ormOptionsOf } from './src/persistence/orm/connection/orm.ts';
 import { tablesFor } from './src/persistence/orm/entities.ts';
-import { Sockets } from './src/persistence/orm/mikro-orm-patches.ts';
-import { MIGRATIONS_TABLE, ormOptionsOf } from './src/persistence/orm/orm.ts';
 
 const MIGRATIONS = fileURLToPath(new URL('src/persistence/migrations', import.meta.url));
 

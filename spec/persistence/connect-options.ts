@@ -2,8 +2,8 @@
 
 import type { ConnectOptions } from '../../src/persistence/database.ts';
 import { type ParsedDatabaseUrl, parseDatabaseUrl } from '../../src/persistence/database-url.ts';
-import { Sockets } from '../../src/persistence/orm/mikro-orm-patches.ts';
-import { connectOrm, type Orm } from '../../src/persistence/orm/orm.ts';
+import { Sockets } from '../../src/persistence/orm/connection/mikro-orm-patches.ts';
+import { connectOrm, type Orm } from '../../src/persistence/orm/connection/orm.ts';
 
 /** The parsed URL of a database other than memory. */
 export function parsed(url: string): ParsedDatabaseUrl {

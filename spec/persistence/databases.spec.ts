@@ -8,7 +8,7 @@ import { mysql } from '../../src/persistence/databases/mysql.ts';
 import { oracle } from '../../src/persistence/databases/oracle.ts';
 import { postgresql } from '../../src/persistence/databases/postgresql.ts';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
-import { ormOptionsOf } from '../../src/persistence/orm/orm.ts';
+import { ormOptionsOf } from '../../src/persistence/orm/connection/orm.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';

@@ -3,7 +3,7 @@
 
 import type { Options } from '@mikro-orm/sql';
 import { sleep, systemClock } from '../domain/time/clock.ts';
-import type { Sockets } from './orm/mikro-orm-patches.ts';
+import type { Sockets } from './orm/connection/mikro-orm-patches.ts';
 import { type DriverError, driverErrorOf, urlRefused } from './store-errors.ts';
 
 export type DatabaseKind = 'sqlite' | 'postgresql' | 'mysql' | 'mssql' | 'oracle';

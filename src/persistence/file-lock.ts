@@ -14,7 +14,7 @@ interface FileLock {
 export async function lockFile(path: string): Promise<FileLock | undefined> {
   // Only SQLite may open it: closing a second descriptor of this process would release the lock.
   await makeFile(path);
-  const { connectOrm } = await import('./orm/orm.ts'); // a gateway with its database in memory needs none
+  const { connectOrm } = await import('./orm/connection/orm.ts'); // a gateway with its database in memory needs none
   const orm = await connectOrm({ ...sqlite, prepare: async () => {} }, connectTo(path));
   try {
     // A journal file would need space on the disk.

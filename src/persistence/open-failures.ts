@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { codeOf } from '../domain/errors/errors.ts';
 import { type DatabaseAddress, failureOf } from './database.ts';
 import type { ParsedDatabaseUrl } from './database-url.ts';
-import type { Orm } from './orm/orm.ts';
+import type { Orm } from './orm/connection/orm.ts';
 import {
   DamagedFileError,
   type DriverError,

@@ -12,7 +12,7 @@ import { type ConnectOptions, type DatabaseAddress, failureOf, retryConflicts } 
 import { type ParsedDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { MemoryStore } from './memory/memory-store.ts';
 import { createDatabase, explain } from './open-failures.ts';
-import type { Orm } from './orm/orm.ts';
+import type { Orm } from './orm/connection/orm.ts';
 import type { MigrationStatus, Store } from './store.ts';
 import { StoreOpenError } from './store-errors.ts';
 import { unlessAborted, withTimeout } from './with-timeout.ts';
@@ -63,7 +63,7 @@ const OPEN_TO_OTHERS = 0o066;
 export async function loadStore(url: string, cwd: string): Promise<void> {
   const database = parseDatabaseUrl(url, cwd)?.database;
   if (database === undefined) return;
-  const needed = [import('./orm/orm.ts'), import('./orm/orm-store.ts'), database.driver()];
+  const needed = [import('./orm/connection/orm.ts'), import('./orm/orm-store.ts'), database.driver()];
   await Promise.allSettled(needed);
 }
 
@@ -74,7 +74,7 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   const timeoutMs = options.statementTimeoutMs ?? 5_000;
   const [{ ormStore }, { OrmOperations }] = await Promise.all([
     import('./orm/orm-store.ts'),
-    import('./orm/orm-operations.ts'),
+    import('./orm/connection/orm-operations.ts'),
   ]);
   const mayCreate = options.migrations === 'apply' || isInMemory(parsed);
   const isBare = await isBareFile(parsed.description.file);
@@ -160,7 +160,7 @@ async function connect(
   timeoutMs: number,
   more: Partial<ConnectOptions> = {},
 ): Promise<Orm> {
-  const { connectOrm } = await import('./orm/orm.ts');
+  const { connectOrm } = await import('./orm/connection/orm.ts');
   await nextTurn();
   // Shorter than the timeout of this process, so that the database reports the reason and keeps its connection.
   const statementTimeoutMs = Math.ceil(timeoutMs * 0.8);

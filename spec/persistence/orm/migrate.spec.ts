@@ -2,8 +2,8 @@
 
 import * as assert from 'uvu/assert';
 import { sqlite } from '../../../src/persistence/databases/sqlite.ts';
+import type { Orm } from '../../../src/persistence/orm/connection/orm.ts';
 import { migrate, readMigrationStatus } from '../../../src/persistence/orm/migrate.ts';
-import type { Orm } from '../../../src/persistence/orm/orm.ts';
 import { thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { connect } from '../connect-options.ts';

@@ -1,6 +1,6 @@
 // Compares a real schema with the entities.
 
-import type { Orm } from '../../../src/persistence/orm/orm.ts';
+import type { Orm } from '../../../src/persistence/orm/connection/orm.ts';
 
 /** The statements that would adapt the database to the entities; '' if it matches them. */
 export async function schemaDifference({ orm }: Orm): Promise<string> {

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { ParsedDatabaseUrl } from '../../../src/persistence/database-url.ts';
 import { createDatabase } from '../../../src/persistence/open-failures.ts';
 import { openStore } from '../../../src/persistence/open-store.ts';
-import { connectOrm } from '../../../src/persistence/orm/orm.ts';
+import { connectOrm } from '../../../src/persistence/orm/connection/orm.ts';
 import { freshDatabase, mariadb, postgresql } from '../../helpers/services/services.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { suite } from '../../helpers/suite.ts';

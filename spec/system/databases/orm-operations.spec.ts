@@ -1,10 +1,10 @@
-// Operations on a PostgreSQL server that is slow or silent. The rest: spec/persistence/orm/orm-operations.spec.ts.
+// Operations on a PostgreSQL server that is slow or silent. The rest: spec/persistence/orm/connection/orm-operations.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { postgresql as postgresqlDatabase } from '../../../src/persistence/databases/postgresql.ts';
+import { connectOrm } from '../../../src/persistence/orm/connection/orm.ts';
+import { OrmOperations } from '../../../src/persistence/orm/connection/orm-operations.ts';
 import { migrate } from '../../../src/persistence/orm/migrate.ts';
-import { connectOrm } from '../../../src/persistence/orm/orm.ts';
-import { OrmOperations } from '../../../src/persistence/orm/orm-operations.ts';
 import { serverLine } from '../../helpers/network/server-line.ts';
 import { errorSummary } from '../../helpers/outcome.ts';
 import { freshDatabase, postgresql } from '../../helpers/services/services.ts';

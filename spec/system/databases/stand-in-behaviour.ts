@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { openStore, StoreOpenError } from '../../../src/persistence/open-store.ts';
-import { connectOrm, MIGRATIONS_TABLE } from '../../../src/persistence/orm/orm.ts';
+import { connectOrm, MIGRATIONS_TABLE } from '../../../src/persistence/orm/connection/orm.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { grammarFault } from '../../fixtures/sql/grammar.ts';
 import { messageOf, rejects } from '../../helpers/outcome.ts';

@@ -1,7 +1,7 @@
 // SQL Server 2017 and later, and Azure SQL. Definitions of tables are part of transactions here.
 
 import { booleanOption, type Database } from '../database.ts';
-import { withoutContinuedLines } from '../orm/mikro-orm-patches.ts';
+import { withoutContinuedLines } from '../orm/connection/mikro-orm-patches.ts';
 import { isNetworkError } from '../store-errors.ts';
 
 /** The number of the error when another process holds the migration lock. */

@@ -1,7 +1,7 @@
 // MySQL 8 and MariaDB 10.5 and later. Definitions of tables end a transaction, so the lock is outside of it.
 
 import type { Database } from '../database.ts';
-import { runOn } from '../orm/mikro-orm-patches.ts';
+import { runOn } from '../orm/connection/mikro-orm-patches.ts';
 import { isNetworkError, urlRefused } from '../store-errors.ts';
 
 export const mysql: Database = {

@@ -1,7 +1,7 @@
 // Oracle 19 and later, with the thin driver, which needs no Oracle client. The tables belong to the user of the URL.
 
 import { booleanOption, type Database, type Execute } from '../database.ts';
-import { withoutVariables } from '../orm/mikro-orm-patches.ts';
+import { withoutVariables } from '../orm/connection/mikro-orm-patches.ts';
 import { isNetworkError } from '../store-errors.ts';
 
 export const oracle: Database = {

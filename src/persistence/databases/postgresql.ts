@@ -2,7 +2,7 @@
 
 import { Socket } from 'node:net';
 import type { Database } from '../database.ts';
-import { runOn } from '../orm/mikro-orm-patches.ts';
+import { runOn } from '../orm/connection/mikro-orm-patches.ts';
 import { isNetworkError, urlRefused } from '../store-errors.ts';
 
 /** The key of the advisory lock: "stag" in ASCII. Databases of one server have separate locks. */

@@ -5,7 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { TableNotFoundException, type Transaction } from '@mikro-orm/core';
 import type { Database, Execute } from '../database.ts';
 import type { MigrationStatus } from '../store.ts';
-import { MIGRATIONS_TABLE, type Orm } from './orm.ts';
+import { MIGRATIONS_TABLE, type Orm } from './connection/orm.ts';
 
 /** The status of the migrations, with one query. Throws the driver's error. */
 export async function readMigrationStatus(

@@ -4,8 +4,8 @@ import type { EntitySchema } from '@mikro-orm/core';
 import type { QBFilterQuery, SqlEntityManager } from '@mikro-orm/sql';
 import { type Cipher, CipherError } from '../cipher.ts';
 import { MAX_REKEY_REASONS, type RekeyResult } from '../store.ts';
+import type { OrmOperations } from './connection/orm-operations.ts';
 import type { Tables } from './entities.ts';
-import type { OrmOperations } from './orm-operations.ts';
 import {
   purposeOfInstance,
   purposeOfList,

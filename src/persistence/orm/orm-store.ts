@@ -5,18 +5,18 @@ import { configIncomplete } from '../../domain/errors/registry-errors.ts';
 import type { Cipher } from '../cipher.ts';
 import type { SettingStore, Store } from '../store.ts';
 import { readRow } from '../store-errors.ts';
+import { type OrmOperations, REVISION } from './connection/orm-operations.ts';
 import { fromDocument, toDocument } from './entities.ts';
-import { ormAccounts } from './orm-accounts.ts';
-import { ormApprovals } from './orm-approvals.ts';
-import { OrmAudit } from './orm-audit.ts';
-import { NO_CIPHER, ormInstances } from './orm-instances.ts';
-import { ormLists } from './orm-lists.ts';
-import { ormNodes } from './orm-nodes.ts';
-import { ormOAuth } from './orm-oauth.ts';
-import { type OrmOperations, REVISION } from './orm-operations.ts';
-import { ormPrograms } from './orm-programs.ts';
-import { ormDefinitions, ormTemplates, ormViews } from './orm-registry.ts';
-import { ormSessions } from './orm-sessions.ts';
+import { ormAccounts } from './parts/orm-accounts.ts';
+import { ormApprovals } from './parts/orm-approvals.ts';
+import { OrmAudit } from './parts/orm-audit.ts';
+import { NO_CIPHER, ormInstances } from './parts/orm-instances.ts';
+import { ormLists } from './parts/orm-lists.ts';
+import { ormNodes } from './parts/orm-nodes.ts';
+import { ormOAuth } from './parts/orm-oauth.ts';
+import { ormPrograms } from './parts/orm-programs.ts';
+import { ormDefinitions, ormTemplates, ormViews } from './parts/orm-registry.ts';
+import { ormSessions } from './parts/orm-sessions.ts';
 
 /** The Store of a database. `kind` and `file`: see Store. Without a cipher it refuses instances with secrets. */
 export function ormStore(

@@ -2,20 +2,20 @@
 
 import { copyFile, rename } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
-import { AuditLog } from '../../../src/auth/audit/audit-log.ts';
+import { AuditLog } from '../../../../src/auth/audit/audit-log.ts';
 import {
   type AuditEntry,
   CALL_ACTION,
   type CallEntry,
   idAt,
   timeOfId,
-} from '../../../src/domain/events/audit-entries.ts';
-import { systemClock } from '../../../src/domain/time/clock.ts';
-import { openStore } from '../../../src/persistence/open-store.ts';
-import { blockOf } from '../../conformance/audit.ts';
-import { folderOfEach } from '../../helpers/folder.ts';
-import { codeOf } from '../../helpers/outcome.ts';
-import { suite } from '../../helpers/suite.ts';
+} from '../../../../src/domain/events/audit-entries.ts';
+import { systemClock } from '../../../../src/domain/time/clock.ts';
+import { openStore } from '../../../../src/persistence/open-store.ts';
+import { blockOf } from '../../../conformance/audit.ts';
+import { folderOfEach } from '../../../helpers/folder.ts';
+import { codeOf } from '../../../helpers/outcome.ts';
+import { suite } from '../../../helpers/suite.ts';
 
 const test = suite('audit log on SQLite');
 const folder = folderOfEach(test);

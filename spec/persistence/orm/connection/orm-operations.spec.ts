@@ -3,17 +3,17 @@
 
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../../src/domain/errors/errors.ts';
-import { createCipher } from '../../../src/persistence/cipher.ts';
-import { sqlite } from '../../../src/persistence/databases/sqlite.ts';
-import { migrate } from '../../../src/persistence/orm/migrate.ts';
-import { connectOrm, type Orm } from '../../../src/persistence/orm/orm.ts';
-import { OrmOperations } from '../../../src/persistence/orm/orm-operations.ts';
-import { rekey } from '../../../src/persistence/orm/orm-rekey.ts';
-import { folderOfEach } from '../../helpers/folder.ts';
-import { endOf, errorOf, errorSummary, thrownBy } from '../../helpers/outcome.ts';
-import { suite } from '../../helpers/suite.ts';
-import { connectOptions } from '../connect-options.ts';
+import { GatewayError } from '../../../../src/domain/errors/errors.ts';
+import { createCipher } from '../../../../src/persistence/cipher.ts';
+import { sqlite } from '../../../../src/persistence/databases/sqlite.ts';
+import { connectOrm, type Orm } from '../../../../src/persistence/orm/connection/orm.ts';
+import { OrmOperations } from '../../../../src/persistence/orm/connection/orm-operations.ts';
+import { migrate } from '../../../../src/persistence/orm/migrate.ts';
+import { rekey } from '../../../../src/persistence/orm/orm-rekey.ts';
+import { folderOfEach } from '../../../helpers/folder.ts';
+import { endOf, errorOf, errorSummary, thrownBy } from '../../../helpers/outcome.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { connectOptions } from '../../connect-options.ts';
 
 const test = suite('ORM session', { timeoutMs: 30_000 });
 /** A time limit, in ms, after which an operation fails, and within which the next one succeeds on a busy machine. */

@@ -14,11 +14,12 @@ import {
   withChange,
   withEndedToken,
   withKeyChange,
-} from '../../domain/accounts/account.ts';
-import { duplicateUsername, lastAdmin, userNotFound } from '../../domain/errors/account-errors.ts';
-import type { Cipher } from '../cipher.ts';
-import type { AccountStore } from '../store.ts';
-import { readRow } from '../store-errors.ts';
+} from '../../../domain/accounts/account.ts';
+import { duplicateUsername, lastAdmin, userNotFound } from '../../../domain/errors/account-errors.ts';
+import type { Cipher } from '../../cipher.ts';
+import type { AccountStore } from '../../store.ts';
+import { readRow } from '../../store-errors.ts';
+import type { OrmOperations } from '../connection/orm-operations.ts';
 import {
   type ApiKeyTableRow,
   type Columns,
@@ -28,10 +29,9 @@ import {
   type Tables,
   toDocument,
   type UserTableRow,
-} from './entities.ts';
+} from '../entities.ts';
 import { lastUsesByWrite, newLastUse } from './last-uses.ts';
 import { replacing } from './orm-oauth.ts';
-import type { OrmOperations } from './orm-operations.ts';
 import { inBatches, TableRows } from './table-rows.ts';
 
 export function ormAccounts(operations: OrmOperations, cipher: Cipher | undefined): AccountStore {

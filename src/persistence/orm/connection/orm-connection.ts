@@ -1,9 +1,9 @@
 // The connection of a store to its database: opened again after it was lost or dropped, until the store is closed.
 // orm-operations.ts runs the operations on it.
 
-import { databaseUnavailable } from '../../domain/errors/gateway-errors.ts';
-import { systemClock } from '../../domain/time/clock.ts';
-import type { Database } from '../database.ts';
+import { databaseUnavailable } from '../../../domain/errors/gateway-errors.ts';
+import { systemClock } from '../../../domain/time/clock.ts';
+import type { Database } from '../../database.ts';
 import { fileIdentity } from './file-synchronization.ts';
 import type { Orm } from './orm.ts';
 

@@ -4,9 +4,9 @@
 import { EventEmitter, once } from 'node:events';
 import { Socket } from 'node:net';
 import * as assert from 'uvu/assert';
-import { Sockets } from '../../../src/persistence/orm/mikro-orm-patches.ts';
-import { suite } from '../../helpers/suite.ts';
-import { withRawServer } from '../../transports/raw-server.ts';
+import { Sockets } from '../../../../src/persistence/orm/connection/mikro-orm-patches.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { withRawServer } from '../../../transports/raw-server.ts';
 
 const test = suite('MikroORM patches');
 

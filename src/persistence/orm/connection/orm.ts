@@ -2,8 +2,8 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type AbstractSqlConnection, MikroORM, type Options } from '@mikro-orm/sql';
-import { type ConnectOptions, type Database, type Execute, failureOf } from '../database.ts';
-import { type Tables, tablesFor } from './entities.ts';
+import { type ConnectOptions, type Database, type Execute, failureOf } from '../../database.ts';
+import { type Tables, tablesFor } from '../entities.ts';
 import { correctLiterals, refuseReconnects, releaseLostConnections, Sockets } from './mikro-orm-patches.ts';
 
 export interface Orm {

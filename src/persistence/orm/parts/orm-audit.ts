@@ -4,7 +4,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { hasCode } from '../../domain/errors/errors.ts';
+import { hasCode } from '../../../domain/errors/errors.ts';
 import {
   type AuditEntry,
   BLOCK_MS,
@@ -18,10 +18,11 @@ import {
   mostExpired,
   newestFirst,
   timeOfId,
-} from '../../domain/events/audit-entries.ts';
-import { definedFields } from '../../domain/json/json.ts';
-import type { AuditBounds, AuditPage, AuditStore, InTurn } from '../store.ts';
-import { readRow } from '../store-errors.ts';
+} from '../../../domain/events/audit-entries.ts';
+import { definedFields } from '../../../domain/json/json.ts';
+import type { AuditBounds, AuditPage, AuditStore, InTurn } from '../../store.ts';
+import { readRow } from '../../store-errors.ts';
+import type { OrmOperations, Work } from '../connection/orm-operations.ts';
 import {
   type AuditTableRow,
   CALL_BLOCKS,
@@ -31,8 +32,7 @@ import {
   recordOf,
   type Tables,
   toDocument,
-} from './entities.ts';
-import type { OrmOperations, Work } from './orm-operations.ts';
+} from '../entities.ts';
 import { TableRows } from './table-rows.ts';
 
 /** The most rows that one operation deletes. */

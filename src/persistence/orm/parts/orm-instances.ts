@@ -2,12 +2,13 @@
 // instance (values of environment variables and headers, and how it reaches an account) are encrypted in its row.
 
 import { isDeepStrictEqual } from 'node:util';
-import { configIncomplete, duplicateServer } from '../../domain/errors/registry-errors.ts';
-import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import { eachInGroups } from '../../domain/time/task-groups.ts';
-import { type Cipher, CipherError } from '../cipher.ts';
-import type { InstanceSave, InstanceStore } from '../store.ts';
-import { readRow } from '../store-errors.ts';
+import { configIncomplete, duplicateServer } from '../../../domain/errors/registry-errors.ts';
+import type { InstanceDefinition } from '../../../domain/instances/instance.ts';
+import { eachInGroups } from '../../../domain/time/task-groups.ts';
+import { type Cipher, CipherError } from '../../cipher.ts';
+import type { InstanceSave, InstanceStore } from '../../store.ts';
+import { readRow } from '../../store-errors.ts';
+import type { OrmOperations } from '../connection/orm-operations.ts';
 import {
   type Columns,
   columnsOf,
@@ -15,9 +16,8 @@ import {
   type InstanceTableRow,
   recordOf,
   toDocument,
-} from './entities.ts';
-import type { OrmOperations } from './orm-operations.ts';
-import { purposeOfInstance, SECRET_FIELDS, type SecretField } from './sealed.ts';
+} from '../entities.ts';
+import { purposeOfInstance, SECRET_FIELDS, type SecretField } from '../sealed.ts';
 import { TableRows } from './table-rows.ts';
 
 /** The InstanceStore of a database. Without a cipher it refuses instances with secrets. */

@@ -8,8 +8,8 @@ import {
   UniqueConstraintViolationException,
 } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { Statement, Value } from '../database.ts';
-import type { OrmOperations } from './orm-operations.ts';
+import type { Statement, Value } from '../../database.ts';
+import type { OrmOperations } from '../connection/orm-operations.ts';
 
 type FieldValue = Value | Date | undefined;
 /** The wanted values by property. A list: one of these. Null: rows without a value. */

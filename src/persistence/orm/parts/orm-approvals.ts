@@ -1,12 +1,12 @@
 // The approved definitions of tools in a database. Source: ADR 238.
 
 import { createHash } from 'node:crypto';
-import type { JsonObject } from '../../domain/json/json.ts';
-import { eachInGroups } from '../../domain/time/task-groups.ts';
-import { type Approval, withDigests } from '../../domain/views/approval.ts';
-import type { ApprovalStore } from '../store.ts';
-import { type ApprovalTableRow, fromDocument, toDocument } from './entities.ts';
-import type { OrmOperations } from './orm-operations.ts';
+import type { JsonObject } from '../../../domain/json/json.ts';
+import { eachInGroups } from '../../../domain/time/task-groups.ts';
+import { type Approval, withDigests } from '../../../domain/views/approval.ts';
+import type { ApprovalStore } from '../../store.ts';
+import type { OrmOperations } from '../connection/orm-operations.ts';
+import { type ApprovalTableRow, fromDocument, toDocument } from '../entities.ts';
 import { TableRows } from './table-rows.ts';
 
 export function ormApprovals(operations: OrmOperations): ApprovalStore {

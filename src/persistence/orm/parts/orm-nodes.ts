@@ -3,10 +3,10 @@
 // row locked. Source: ADR 146, 194.
 
 import { type FilterQuery, raw } from '@mikro-orm/core';
-import type { LifeEnd } from '../../domain/nodes/life.ts';
-import { MAX_LIVES, type NodeStore, type StoredLife } from '../store.ts';
-import { fromDocument, type NodeTableRow, toDocument } from './entities.ts';
-import type { OrmOperations } from './orm-operations.ts';
+import type { LifeEnd } from '../../../domain/nodes/life.ts';
+import { MAX_LIVES, type NodeStore, type StoredLife } from '../../store.ts';
+import type { OrmOperations } from '../connection/orm-operations.ts';
+import { fromDocument, type NodeTableRow, toDocument } from '../entities.ts';
 
 export function ormNodes(operations: OrmOperations): NodeStore {
   return {

@@ -2,14 +2,14 @@
 // the views. Rows of settings are not entities, which take eight times as long.
 
 import { isDeepStrictEqual } from 'node:util';
-import { changedTemplate, type TemplateSettings } from '../../balancing/template-settings.ts';
-import type { JsonObject } from '../../domain/json/json.ts';
-import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import type { StoredView } from '../../domain/views/view.ts';
-import { type DefinitionStore, type TemplateStore, VIEWS, type ViewStore } from '../store.ts';
-import { readRow } from '../store-errors.ts';
-import { columnsOf, fromDocument, recordOf, toDocument } from './entities.ts';
-import type { OrmOperations } from './orm-operations.ts';
+import { changedTemplate, type TemplateSettings } from '../../../balancing/template-settings.ts';
+import type { JsonObject } from '../../../domain/json/json.ts';
+import { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import type { StoredView } from '../../../domain/views/view.ts';
+import { type DefinitionStore, type TemplateStore, VIEWS, type ViewStore } from '../../store.ts';
+import { readRow } from '../../store-errors.ts';
+import type { OrmOperations } from '../connection/orm-operations.ts';
+import { columnsOf, fromDocument, recordOf, toDocument } from '../entities.ts';
 import { TableRows } from './table-rows.ts';
 
 export function ormTemplates(operations: OrmOperations): TemplateStore {

@@ -9,14 +9,14 @@ import {
   UniqueConstraintViolationException,
 } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { codeOf, type Delivered, GatewayError } from '../../domain/errors/errors.ts';
-import { databaseFull, databaseUnavailable } from '../../domain/errors/gateway-errors.ts';
-import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
-import { SerialQueue } from '../../domain/time/serial-queue.ts';
-import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import type { Database, Statement } from '../database.ts';
-import { DamagedFileError, driverErrorOf, FullError, withoutValues } from '../store-errors.ts';
-import type { Tables } from './entities.ts';
+import { codeOf, type Delivered, GatewayError } from '../../../domain/errors/errors.ts';
+import { databaseFull, databaseUnavailable } from '../../../domain/errors/gateway-errors.ts';
+import { settlesWithin, sleep, systemClock } from '../../../domain/time/clock.ts';
+import { SerialQueue } from '../../../domain/time/serial-queue.ts';
+import { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import type { Database, Statement } from '../../database.ts';
+import { DamagedFileError, driverErrorOf, FullError, withoutValues } from '../../store-errors.ts';
+import type { Tables } from '../entities.ts';
 import { FileSynchronization } from './file-synchronization.ts';
 import type { Orm } from './orm.ts';
 import { OrmConnection, type OrmConnectionDeps } from './orm-connection.ts';

@@ -3,7 +3,7 @@
 
 import type { FilterQuery } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { Cipher } from '../cipher.ts';
+import type { Cipher } from '../../cipher.ts';
 import {
   MAX_OAUTH_ROWS,
   OAUTH_KINDS,
@@ -11,11 +11,11 @@ import {
   type OAuthKind,
   type OAuthRow,
   type OAuthStore,
-} from '../oauth-store.ts';
-import type { OAuthTableRow, Tables } from './entities.ts';
+} from '../../oauth-store.ts';
+import type { OrmOperations, Work } from '../connection/orm-operations.ts';
+import type { OAuthTableRow, Tables } from '../entities.ts';
+import { opened, purposeOfOAuth, sealed } from '../sealed.ts';
 import { lastUsesByWrite, newLastUse } from './last-uses.ts';
-import type { OrmOperations, Work } from './orm-operations.ts';
-import { opened, purposeOfOAuth, sealed } from './sealed.ts';
 import { inBatches, TableRows } from './table-rows.ts';
 
 /**

@@ -1,10 +1,10 @@
 // The lists of templates as they were read last, in a database. Source: ADR 225.
 
-import { DAY_MS } from '../../domain/time/clock.ts';
-import type { Cipher } from '../cipher.ts';
-import { type ListStore, MAX_LIST_DAYS, MAX_STORED_LISTS } from '../store.ts';
-import type { OrmOperations } from './orm-operations.ts';
-import { opened, purposeOfList, sealed } from './sealed.ts';
+import { DAY_MS } from '../../../domain/time/clock.ts';
+import type { Cipher } from '../../cipher.ts';
+import { type ListStore, MAX_LIST_DAYS, MAX_STORED_LISTS } from '../../store.ts';
+import type { OrmOperations } from '../connection/orm-operations.ts';
+import { opened, purposeOfList, sealed } from '../sealed.ts';
 
 export function ormLists(operations: OrmOperations, cipher: Cipher | undefined): ListStore {
   return {

@@ -3,12 +3,12 @@
 
 import { type FilterQuery, raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { hasCode } from '../../domain/errors/errors.ts';
-import type { Cipher } from '../cipher.ts';
-import { MAX_SESSION_ROWS, type SessionChange, type SessionStore, type StoredSession } from '../store.ts';
-import type { SessionEntity, Tables } from './entities.ts';
-import type { OrmOperations } from './orm-operations.ts';
-import { opened, purposeOfSession, sealed } from './sealed.ts';
+import { hasCode } from '../../../domain/errors/errors.ts';
+import type { Cipher } from '../../cipher.ts';
+import { MAX_SESSION_ROWS, type SessionChange, type SessionStore, type StoredSession } from '../../store.ts';
+import type { OrmOperations } from '../connection/orm-operations.ts';
+import type { SessionEntity, Tables } from '../entities.ts';
+import { opened, purposeOfSession, sealed } from '../sealed.ts';
 import { TableRows } from './table-rows.ts';
 
 export function ormSessions(operations: OrmOperations, cipher: Cipher | undefined): SessionStore {

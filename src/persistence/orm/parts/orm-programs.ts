@@ -1,8 +1,8 @@
 // The leases of programs in a database. Each change is a conditional update: it names what was read. Source: ADR 146, 168.
 
-import type { ProgramStore, StoredProgram } from '../store.ts';
-import { fromDocument, type ProgramTableRow, toDocument } from './entities.ts';
-import type { OrmOperations } from './orm-operations.ts';
+import type { ProgramStore, StoredProgram } from '../../store.ts';
+import type { OrmOperations } from '../connection/orm-operations.ts';
+import { fromDocument, type ProgramTableRow, toDocument } from '../entities.ts';
 
 export function ormPrograms(operations: OrmOperations): ProgramStore {
   const isHeld = async (program: string): Promise<boolean> =>

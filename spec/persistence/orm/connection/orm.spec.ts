@@ -2,11 +2,11 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { connectOrm } from '../../../src/persistence/orm/orm.ts';
-import { driverErrorOf } from '../../../src/persistence/store-errors.ts';
-import { thrownBy } from '../../helpers/outcome.ts';
-import { suite } from '../../helpers/suite.ts';
-import { connect, connectOptions, parsed } from '../connect-options.ts';
+import { connectOrm } from '../../../../src/persistence/orm/connection/orm.ts';
+import { driverErrorOf } from '../../../../src/persistence/store-errors.ts';
+import { thrownBy } from '../../../helpers/outcome.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { connect, connectOptions, parsed } from '../../connect-options.ts';
 
 const test = suite('ORM');
 

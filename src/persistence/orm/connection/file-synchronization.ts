@@ -2,8 +2,8 @@
 // Source: ADR 312.
 
 import { statSync } from 'node:fs';
-import { systemClock } from '../../domain/time/clock.ts';
-import { SerialQueue } from '../../domain/time/serial-queue.ts';
+import { systemClock } from '../../../domain/time/clock.ts';
+import { SerialQueue } from '../../../domain/time/serial-queue.ts';
 
 /** The longest time from a commit that did not wait for the disk until the file is synchronized, in ms. */
 const SOON_MS = 1_000;
