@@ -10,7 +10,10 @@ import { type Handshake, LIST_METHODS, type ListField } from '../../src/domain/m
 import { newSessionId } from '../../src/domain/nodes/life.ts';
 import type { AllSessions, SessionOpening } from '../../src/domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../src/domain/sessions/mcp-session.ts';
-import { AggregateLists, type AggregateListsOptions } from '../../src/protocol/aggregate/aggregate-lists.ts';
+import {
+  AggregateLists,
+  type AggregateListsOptions,
+} from '../../src/protocol/aggregate/lists/aggregate-lists.ts';
 import { HANDSHAKE } from '../helpers/backends/scripted-transport.ts';
 import { simulatedClock } from '../helpers/time/simulated-time.ts';
 import { untimedScheduler } from '../helpers/time/turns.ts';

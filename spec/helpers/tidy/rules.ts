@@ -28,7 +28,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/net/tls/certificate-end.ts',
   'src/server/sockets/public-tls.ts',
   // The age of a list that outlives the gateway.
-  'src/protocol/aggregate/stored-lists.ts',
+  'src/protocol/aggregate/lists/stored-lists.ts',
   // When a file was written.
   'src/registry/files/file-at-rest.ts',
   // Times in answers, samples and traces.

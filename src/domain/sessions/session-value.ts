@@ -79,7 +79,7 @@ const SEVERAL = {
   uris: Type.Record(Text, Type.Array(Text)),
   /**
    * The URIs that differ at the backend, by template and by the URI that the client used; see
-   * protocol/aggregate/composed-uris.ts.
+   * protocol/aggregate/uris/composed-uris.ts.
    */
   composed: Type.Optional(Type.Record(Text, Type.Record(Text, Text))),
   /** The templates of which the parts asked for the mark; see UnsafeMark of all-sessions.ts. */

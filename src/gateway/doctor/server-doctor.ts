@@ -10,7 +10,7 @@ import { counted } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { addressesIn } from '../../net/network-guard.ts';
-import { checkedItem, KEY_FIELDS } from '../../protocol/aggregate/acceptable-items.ts';
+import { checkedItem, KEY_FIELDS } from '../../protocol/aggregate/lists/acceptable-items.ts';
 import { BackendFetch, type BackendFetchRequest } from '../../vault/backend-fetch.ts';
 import type { Gateway } from '../gateway.ts';
 import type { Server } from '../gateway-types.ts';

@@ -5,7 +5,7 @@ import { type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { jsonPieces } from '../../domain/json/json-pieces.ts';
 import { LIST_METHODS, type ListField } from '../../domain/mcp/mcp.ts';
 import type { ListResult } from '../../gateway/gateway-types.ts';
-import { KEY_FIELDS } from '../../protocol/aggregate/acceptable-items.ts';
+import { KEY_FIELDS } from '../../protocol/aggregate/lists/acceptable-items.ts';
 import type { HttpRequest } from '../request.ts';
 import type { Services } from '../services.ts';
 import { endOf } from './exchange-reply.ts';

@@ -50,14 +50,14 @@ import { withListNotices } from '../list-notices.ts';
 import { aggregateExchange } from './aggregate-exchange.ts';
 import { AggregateExtensions, type ToTemplate } from './aggregate-extensions.ts';
 import { aggregateHandshakeResult } from './aggregate-handshake.ts';
-import type { AggregateLists } from './aggregate-lists.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
-import { askedNames, isUpdate, updatesAsAsked } from './composed-uris.ts';
-import { FindableTools, type ToolIndexes } from './findable-tools.ts';
+import type { AggregateLists } from './lists/aggregate-lists.ts';
+import { FindableTools, type ToolIndexes } from './lists/findable-tools.ts';
 import { SearchMode } from './search-mode.ts';
 import type { Presentation, Selection } from './selection.ts';
 import { AggregateSession, type AggregateSessionDeps } from './sessions/aggregate-session.ts';
 import { checkRecoverable, newAggregateSession, viewIdOf } from './sessions/aggregate-session-value.ts';
+import { askedNames, isUpdate, updatesAsAsked } from './uris/composed-uris.ts';
 
 /** Greetings that sessions share; callers with equal permissions have the same. */
 const MAX_HANDSHAKES = 100;

@@ -28,10 +28,10 @@ import type { Timing } from '../../domain/time/task-scheduler.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { ownAnswer, rpcErrorAnswer } from '../own-answers.ts';
 import type { AggregateExtensions, ToTemplate } from './aggregate-extensions.ts';
-import { asAsked, withShownUris } from './composed-uris.ts';
-import type { Listing, OwnTarget } from './directory.ts';
+import type { Listing, OwnTarget } from './lists/directory.ts';
 import type { SearchMode } from './search-mode.ts';
 import type { Selection } from './selection.ts';
+import { asAsked, withShownUris } from './uris/composed-uris.ts';
 import { whenConfirmed } from './views/confirmation.ts';
 import { boundedAnswer } from './views/view-limits.ts';
 

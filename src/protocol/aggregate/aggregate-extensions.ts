@@ -7,10 +7,10 @@ import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { isDeeper, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';
-import type { AggregateLists } from './aggregate-lists.ts';
-import { withShownUris } from './composed-uris.ts';
-import { SKILLS } from './resource-targets.ts';
+import type { AggregateLists } from './lists/aggregate-lists.ts';
 import type { Selection } from './selection.ts';
+import { withShownUris } from './uris/composed-uris.ts';
+import { SKILLS } from './uris/resource-targets.ts';
 
 /** Sends a request to a template, in the session of the client if it has one. */
 export type ToTemplate = (template: string, request: ExchangeRequest) => Observable<SourcedEvent>;

@@ -10,9 +10,9 @@ import type { Client, Owner } from '../../domain/mcp/client.ts';
 import { valueAt } from '../../domain/mcp/param-headers.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { ownAnswer } from '../own-answers.ts';
-import { type Listing, MAX_HINTS } from './directory.ts';
-import type { FindableTools, FindableToolsDeps } from './findable-tools.ts';
-import { isForPagesOnly, showsPages } from './mcp-apps.ts';
+import { type Listing, MAX_HINTS } from './lists/directory.ts';
+import type { FindableTools, FindableToolsDeps } from './lists/findable-tools.ts';
+import { isForPagesOnly, showsPages } from './uris/mcp-apps.ts';
 
 /** Tools that one search returns. */
 const DEFAULT_FOUND = 5;

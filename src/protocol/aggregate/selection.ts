@@ -4,7 +4,7 @@ import type { Observable } from 'rxjs';
 import type { Owner } from '../../domain/mcp/client.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
 import type { AggregatePresentation, ViewLimit } from '../../domain/views/view.ts';
-import type { Directory } from './directory.ts';
+import type { Directory } from './lists/directory.ts';
 
 export interface Selection {
   /** The id of the view; undefined for all templates. */

@@ -10,7 +10,7 @@ import type { Tool } from '../../domain/mcp/mcp.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { itemKey } from '../../domain/views/approval.ts';
 import type { ToolHints } from '../../domain/views/view.ts';
-import { checkedItem } from '../../protocol/aggregate/acceptable-items.ts';
+import { checkedItem } from '../../protocol/aggregate/lists/acceptable-items.ts';
 import type { CompiledView } from '../../protocol/aggregate/views/compiled-view.ts';
 import { digestOf, type PinnedScope } from './pinned-scope.ts';
 

@@ -13,7 +13,7 @@ import type { McpSession } from '../../../../src/domain/sessions/mcp-session.ts'
 import { TaskScheduler } from '../../../../src/domain/time/task-scheduler.ts';
 import { AggregateBackends } from '../../../../src/protocol/aggregate/aggregate-backends.ts';
 import { allTemplates } from '../../../../src/protocol/aggregate/all-templates.ts';
-import { ToolIndexes } from '../../../../src/protocol/aggregate/findable-tools.ts';
+import { ToolIndexes } from '../../../../src/protocol/aggregate/lists/findable-tools.ts';
 import { AggregateSession } from '../../../../src/protocol/aggregate/sessions/aggregate-session.ts';
 import { newAggregateSession } from '../../../../src/protocol/aggregate/sessions/aggregate-session-value.ts';
 import { HANDSHAKE } from '../../../helpers/backends/scripted-transport.ts';

@@ -7,7 +7,7 @@ import { LIMITS } from '../../../domain/limits.ts';
 import type { ServerMessage } from '../../../domain/mcp/client.ts';
 import { SUBSCRIBE, UNSUBSCRIBE } from '../../../domain/mcp/mcp.ts';
 import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
-import { type AskedNames, askedNames, isUpdate, updatesAsAsked } from '../composed-uris.ts';
+import { type AskedNames, askedNames, isUpdate, updatesAsAsked } from '../uris/composed-uris.ts';
 
 /** A subscribed URI as its client named it, and as its template does. */
 type SubscribedUri = readonly [asked: string, own: string];

@@ -14,7 +14,7 @@ import type {
   ViewLimit,
   ViewSource,
 } from '../../../domain/views/view.ts';
-import { KEY_FIELDS } from '../acceptable-items.ts';
+import { KEY_FIELDS } from '../lists/acceptable-items.ts';
 import type { Presentation } from '../selection.ts';
 import { DefaultArguments } from './default-arguments.ts';
 

@@ -6,8 +6,8 @@ import { isJsonObject, type JsonObject } from '../../../domain/json/json.ts';
 import type { ListField } from '../../../domain/mcp/mcp.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type { ViewProblem, ViewProblemCode, ViewSource } from '../../../domain/views/view.ts';
-import { KEY_FIELDS } from '../acceptable-items.ts';
-import type { GatheredList } from '../aggregate-lists.ts';
+import { KEY_FIELDS } from '../lists/acceptable-items.ts';
+import type { GatheredList } from '../lists/aggregate-lists.ts';
 import type { ChosenItem, CompiledView } from './compiled-view.ts';
 
 /** The present items of one list of a view. */

@@ -1,15 +1,15 @@
 // The URIs of an aggregate: the shown form of a resource's URI, and the target of a URI. It reads the lists of resources, of URI
 // templates, of tools with pages and of skills; learned-uris.ts has what they say. Source: ADR 234.
 
-import type { JsonObject } from '../../domain/json/json.ts';
-import type { Client, Owner } from '../../domain/mcp/client.ts';
-import type { ListField } from '../../domain/mcp/mcp.ts';
-import { LruMap } from '../../domain/memory/lru-map.ts';
-import { eachInGroups } from '../../domain/time/task-groups.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { isTooLong } from '../client-bounds.ts';
-import { KEY_FIELDS } from './acceptable-items.ts';
-import type { AggregateLists, GatheredList } from './aggregate-lists.ts';
+import type { JsonObject } from '../../../domain/json/json.ts';
+import type { Client, Owner } from '../../../domain/mcp/client.ts';
+import type { ListField } from '../../../domain/mcp/mcp.ts';
+import { LruMap } from '../../../domain/memory/lru-map.ts';
+import { eachInGroups } from '../../../domain/time/task-groups.ts';
+import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import { isTooLong } from '../../client-bounds.ts';
+import { KEY_FIELDS } from '../lists/acceptable-items.ts';
+import type { AggregateLists, GatheredList } from '../lists/aggregate-lists.ts';
 import { composedUri, isOfSkill, partsOfComposed, type ResourceTarget } from './composed-uris.ts';
 import { type FoundUris, LearnedUris, type LearnedUrisDeps } from './learned-uris.ts';
 import { appPageOf, isPage, withPage } from './mcp-apps.ts';

@@ -1,15 +1,15 @@
 // What the lists of an aggregate's templates say about URIs: which templates have a resource, a page of MCP Apps or a skill, and
 // which URI templates they list. Source: ADR 234.
 
-import type { JsonObject } from '../../domain/json/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { ListField } from '../../domain/mcp/mcp.ts';
-import { LruMap } from '../../domain/memory/lru-map.ts';
-import { SerialQueue } from '../../domain/time/serial-queue.ts';
-import { eachInGroups } from '../../domain/time/task-groups.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { KEY_FIELDS } from './acceptable-items.ts';
-import type { GatheredList } from './aggregate-lists.ts';
+import type { JsonObject } from '../../../domain/json/json.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import type { ListField } from '../../../domain/mcp/mcp.ts';
+import { LruMap } from '../../../domain/memory/lru-map.ts';
+import { SerialQueue } from '../../../domain/time/serial-queue.ts';
+import { eachInGroups } from '../../../domain/time/task-groups.ts';
+import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import { KEY_FIELDS } from '../lists/acceptable-items.ts';
+import type { GatheredList } from '../lists/aggregate-lists.ts';
 import { ownedAs, type ResourceTarget } from './composed-uris.ts';
 import { appPageOf, isPage } from './mcp-apps.ts';
 

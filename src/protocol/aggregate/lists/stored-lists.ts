@@ -10,14 +10,14 @@ import {
   jsonIn,
   parseExact,
   valuesIn,
-} from '../../domain/json/json.ts';
-import type { ClientProfile } from '../../domain/mcp/client.ts';
-import type { ListField } from '../../domain/mcp/mcp.ts';
-import { memoryOf } from '../../domain/memory/held-bytes.ts';
-import { LruMap } from '../../domain/memory/lru-map.ts';
-import { type Clock, DAY_MS } from '../../domain/time/clock.ts';
-import type { ListStore } from '../../persistence/store.ts';
-import { shortKey } from '../client-bounds.ts';
+} from '../../../domain/json/json.ts';
+import type { ClientProfile } from '../../../domain/mcp/client.ts';
+import type { ListField } from '../../../domain/mcp/mcp.ts';
+import { memoryOf } from '../../../domain/memory/held-bytes.ts';
+import { LruMap } from '../../../domain/memory/lru-map.ts';
+import { type Clock, DAY_MS } from '../../../domain/time/clock.ts';
+import type { ListStore } from '../../../persistence/store.ts';
+import { shortKey } from '../../client-bounds.ts';
 
 /** The most lists whose stored content is known. Others are written again. */
 const MAX_KNOWN = 10_000;

@@ -4,13 +4,13 @@
 import fc from 'fast-check';
 import { of } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { type JsonObject, JsonText } from '../../../src/domain/json/json.ts';
-import type { ListField, WithheldItem } from '../../../src/domain/mcp/mcp.ts';
-import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
-import { AggregateDirectory } from '../../../src/protocol/aggregate/directory.ts';
-import { suite } from '../../helpers/suite.ts';
-import { aggregateLists, CLIENT, ListingBackends, shownTool } from '../listing-backends.ts';
-import { sdkClients } from './sdk-clients.ts';
+import { type JsonObject, JsonText } from '../../../../src/domain/json/json.ts';
+import type { ListField, WithheldItem } from '../../../../src/domain/mcp/mcp.ts';
+import { TaskScheduler } from '../../../../src/domain/time/task-scheduler.ts';
+import { AggregateDirectory } from '../../../../src/protocol/aggregate/lists/directory.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { aggregateLists, CLIENT, ListingBackends, shownTool } from '../../listing-backends.ts';
+import { sdkClients } from '../sdk-clients.ts';
 
 const test = suite('aggregate items');
 

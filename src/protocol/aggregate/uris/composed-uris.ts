@@ -1,13 +1,13 @@
 // The composed form of a URI that several templates of an aggregate have: `<scheme>://<template>/<rest>`. It is made and
 // read here, and put into results by scanning them: all other bytes stay. Source: ADR 234.
 
-import { JsonText } from '../../domain/json/json.ts';
-import { editedFields, editedItems } from '../../domain/json/json-fields.ts';
-import { QUOTE } from '../../domain/json/json-scanner.ts';
-import type { Notification } from '../../domain/mcp/client.ts';
-import { RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
-import { enclosingUris, isAboutOneOf } from '../../domain/mcp/resource-uris.ts';
-import { TEMPLATE_NAME } from '../../domain/template-name.ts';
+import { JsonText } from '../../../domain/json/json.ts';
+import { editedFields, editedItems } from '../../../domain/json/json-fields.ts';
+import { QUOTE } from '../../../domain/json/json-scanner.ts';
+import type { Notification } from '../../../domain/mcp/client.ts';
+import { RESOURCE_UPDATED } from '../../../domain/mcp/mcp.ts';
+import { enclosingUris, isAboutOneOf } from '../../../domain/mcp/resource-uris.ts';
+import { TEMPLATE_NAME } from '../../../domain/template-name.ts';
 
 /** A resource at its template. */
 export interface ResourceTarget {

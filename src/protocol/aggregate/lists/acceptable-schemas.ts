@@ -2,7 +2,7 @@
 // output schema, and some reject the whole list if that fails; so one that may not compile is left out. The
 // gateway compiles none: that can take seconds, and its backend would choose how many. Source: ADR 116.
 
-import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../domain/json/json.ts';
 import { compiles } from './compilable-schema.ts';
 
 /** The schema as an object schema, without the parts that clients do not accept; the same object if it has none. */

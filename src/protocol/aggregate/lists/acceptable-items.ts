@@ -1,14 +1,14 @@
 // Makes the items of the lists of an aggregate acceptable to clients, which reject a whole list for one bad item. An item that
 // needs no repair stays the same object. The checks are those of the official SDKs. Source: ADR 116.
 
-import { isDeeper, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { ItemCheck } from '../../domain/lists/list-reader.ts';
-import type { ListField, WithheldItem } from '../../domain/mcp/mcp.ts';
-import { cutText } from '../../domain/text.ts';
-import { inGroups } from '../../domain/time/task-groups.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { isTooLong, MAX_REFERENCE_BYTES } from '../client-bounds.ts';
+import { isDeeper, isJsonObject, type JsonObject, JsonText } from '../../../domain/json/json.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import type { ItemCheck } from '../../../domain/lists/list-reader.ts';
+import type { ListField, WithheldItem } from '../../../domain/mcp/mcp.ts';
+import { cutText } from '../../../domain/text.ts';
+import { inGroups } from '../../../domain/time/task-groups.ts';
+import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import { isTooLong, MAX_REFERENCE_BYTES } from '../../client-bounds.ts';
 import { inputSchemaOf, outputSchemaOf } from './acceptable-schemas.ts';
 import { refersNowhere } from './compilable-schema.ts';
 

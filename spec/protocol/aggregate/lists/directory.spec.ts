@@ -4,17 +4,17 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ToolRights } from '../../../src/domain/accounts/rights.ts';
-import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
+import { ToolRights } from '../../../../src/domain/accounts/rights.ts';
+import { TaskScheduler } from '../../../../src/domain/time/task-scheduler.ts';
 import {
   aggregateName,
   mayBeFrom,
   mayBeMapped,
   splitName,
-} from '../../../src/protocol/aggregate/aggregate-names.ts';
-import { AggregateDirectory } from '../../../src/protocol/aggregate/directory.ts';
-import { suite } from '../../helpers/suite.ts';
-import { aggregateLists, CLIENT, ListingBackends, shownTool } from '../listing-backends.ts';
+} from '../../../../src/protocol/aggregate/aggregate-names.ts';
+import { AggregateDirectory } from '../../../../src/protocol/aggregate/lists/directory.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { aggregateLists, CLIENT, ListingBackends, shownTool } from '../../listing-backends.ts';
 
 const test = suite('aggregate directory');
 

@@ -2,7 +2,7 @@
 // accepts only what all of them accept. The validator of the official SDK 1 (ajv, draft 7) is the strictest one.
 // Source: ADR 116, ADR 391.
 
-import { isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
+import { isJsonObject, type JsonObject, JsonText } from '../../../domain/json/json.ts';
 
 /** True for a schema that compiles. It must not be nested deeper than LIMITS.nestingDepth. */
 export function compiles(root: JsonObject): boolean {

@@ -1,8 +1,8 @@
 // An item of a template as clients of an aggregate see it.
 
-import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
+import { isJsonObject, type JsonObject } from '../../../domain/json/json.ts';
+import { mayBeMapped } from '../aggregate-names.ts';
 import { objectSchemaOf } from './acceptable-schemas.ts';
-import { mayBeMapped } from './aggregate-names.ts';
 
 interface Shown {
   /** The name of the item as it is listed. */

@@ -3,15 +3,15 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Observable, Subscription } from 'rxjs';
-import { canonicalText, type JsonObject } from '../../domain/json/json.ts';
-import type { Client } from '../../domain/mcp/client.ts';
-import { LruMap } from '../../domain/memory/lru-map.ts';
-import { SerialQueue } from '../../domain/time/serial-queue.ts';
-import type { Timing } from '../../domain/time/task-scheduler.ts';
-import { shortKey } from '../client-bounds.ts';
-import type { FindableTool, ToolIndex } from '../tool-search/tool-index.ts';
+import { canonicalText, type JsonObject } from '../../../domain/json/json.ts';
+import type { Client } from '../../../domain/mcp/client.ts';
+import { LruMap } from '../../../domain/memory/lru-map.ts';
+import { SerialQueue } from '../../../domain/time/serial-queue.ts';
+import type { Timing } from '../../../domain/time/task-scheduler.ts';
+import { shortKey } from '../../client-bounds.ts';
+import type { FindableTool, ToolIndex } from '../../tool-search/tool-index.ts';
+import { isForPagesOnly } from '../uris/mcp-apps.ts';
 import type { Directory, Listing } from './directory.ts';
-import { isForPagesOnly } from './mcp-apps.ts';
 
 /** The most callers whose tools are remembered. */
 const MAX_CALLERS = 1_000;
@@ -129,7 +129,7 @@ export class FindableTools {
     indexes.digests.set(items, digest);
     const known = indexes.kept.get(digest);
     if (known !== undefined) return { digest, kept: known };
-    const { ToolIndex } = await import('../tool-search/tool-index.ts');
+    const { ToolIndex } = await import('../../tool-search/tool-index.ts');
     const index = await ToolIndex.of(tools, scheduler);
     const kept = { index, texts, bytes: Math.max(1, bytes + index.bytes) };
     indexes.kept.set(digest, kept);

@@ -1,7 +1,7 @@
 // Tools and resources of MCP Apps: a tool can have a page, which calls tools of its server. Source: SEP-1865.
 
-import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
-import type { ClientProfile } from '../../domain/mcp/client.ts';
+import { isJsonObject, type JsonObject } from '../../../domain/json/json.ts';
+import type { ClientProfile } from '../../../domain/mcp/client.ts';
 
 const PAGE = 'ui://';
 /** The key of earlier MCP Apps in `_meta`. */

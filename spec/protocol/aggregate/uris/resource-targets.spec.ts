@@ -2,10 +2,10 @@
 // aggregate-backends.spec.ts and view-updates.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { ResourceTargets } from '../../../src/protocol/aggregate/resource-targets.ts';
-import { suite } from '../../helpers/suite.ts';
-import { passTurns, schedulerWith, untimedScheduler } from '../../helpers/time/turns.ts';
-import { CLIENT } from '../listing-backends.ts';
+import { ResourceTargets } from '../../../../src/protocol/aggregate/uris/resource-targets.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { passTurns, schedulerWith, untimedScheduler } from '../../../helpers/time/turns.ts';
+import { CLIENT } from '../../listing-backends.ts';
 
 const test = suite('targets of URIs');
 

@@ -1,11 +1,11 @@
 // What is written of the lists of templates: one list after the other, and none again that did not change.
 
 import * as assert from 'uvu/assert';
-import type { JsonObject } from '../../../src/domain/json/json.ts';
-import { StoredLists } from '../../../src/protocol/aggregate/stored-lists.ts';
-import { suite } from '../../helpers/suite.ts';
-import { pass, simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
-import { PROFILE } from '../listing-backends.ts';
+import type { JsonObject } from '../../../../src/domain/json/json.ts';
+import { StoredLists } from '../../../../src/protocol/aggregate/lists/stored-lists.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { pass, simulatedClock, simulateTime } from '../../../helpers/time/simulated-time.ts';
+import { PROFILE } from '../../listing-backends.ts';
 
 const test = suite('stored lists');
 simulateTime(test);

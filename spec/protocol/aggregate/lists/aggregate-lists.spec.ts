@@ -3,15 +3,15 @@
 import { mock } from 'node:test';
 import { of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { SourcedEvent } from '../../../src/domain/calls/exchange.ts';
-import { noHealthyInstance } from '../../../src/domain/errors/backend-errors.ts';
-import { type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json/json.ts';
-import type { Client, Owner } from '../../../src/domain/mcp/client.ts';
-import type { ListChange, ListField } from '../../../src/domain/mcp/mcp.ts';
-import { suite } from '../../helpers/suite.ts';
-import { pass, settled } from '../../helpers/time/simulated-time.ts';
-import { TurnCounter, turnsOf, untimedScheduler } from '../../helpers/time/turns.ts';
-import { aggregateLists, answered, CLIENT, ListingBackends } from '../listing-backends.ts';
+import type { SourcedEvent } from '../../../../src/domain/calls/exchange.ts';
+import { noHealthyInstance } from '../../../../src/domain/errors/backend-errors.ts';
+import { type JsonObject, JsonText, type JsonValue } from '../../../../src/domain/json/json.ts';
+import type { Client, Owner } from '../../../../src/domain/mcp/client.ts';
+import type { ListChange, ListField } from '../../../../src/domain/mcp/mcp.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { pass, settled } from '../../../helpers/time/simulated-time.ts';
+import { TurnCounter, turnsOf, untimedScheduler } from '../../../helpers/time/turns.ts';
+import { aggregateLists, answered, CLIENT, ListingBackends } from '../../listing-backends.ts';
 
 const test = suite('aggregate lists');
 

@@ -1,17 +1,17 @@
 // Makes the lists of an aggregate of those of its templates, and finds the template that owns a name. It learns from the
 // lists, and reads them once more for an unknown name.
 
-import { mayCall } from '../../domain/accounts/rights.ts';
-import { type JsonFields, type JsonObject, JsonText } from '../../domain/json/json.ts';
-import type { Client, Owner } from '../../domain/mcp/client.ts';
-import { type ListField, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
-import { LruMap } from '../../domain/memory/lru-map.ts';
-import { nearName } from '../../domain/nearest.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { mayCall } from '../../../domain/accounts/rights.ts';
+import { type JsonFields, type JsonObject, JsonText } from '../../../domain/json/json.ts';
+import type { Client, Owner } from '../../../domain/mcp/client.ts';
+import { type ListField, MODERN_VERSIONS } from '../../../domain/mcp/mcp.ts';
+import { LruMap } from '../../../domain/memory/lru-map.ts';
+import { nearName } from '../../../domain/nearest.ts';
+import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import { aggregateName, mayBeFrom, mayBeMapped, type OwnName, splitName } from '../aggregate-names.ts';
+import { ResourceTargets } from '../uris/resource-targets.ts';
 import { KEY_FIELDS } from './acceptable-items.ts';
 import { type AggregateLists, type GatheredList, isSameInput } from './aggregate-lists.ts';
-import { aggregateName, mayBeFrom, mayBeMapped, type OwnName, splitName } from './aggregate-names.ts';
-import { ResourceTargets } from './resource-targets.ts';
 import { shownItem } from './shown-item.ts';
 
 const MAX_REMEMBERED = 50_000;

@@ -1,24 +1,24 @@
 // Gathers the lists of the templates of which a caller uses an aggregate.
 
 import { filter, firstValueFrom, type Observable, Subject, type Subscription } from 'rxjs';
-import { type ExchangeRequest, isSourcedAnswer } from '../../domain/calls/exchange.ts';
-import { noHealthyInstance } from '../../domain/errors/backend-errors.ts';
-import { hasCode } from '../../domain/errors/errors.ts';
-import { canonicalText, type JsonObject } from '../../domain/json/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { ListReader, Reading, ReadList } from '../../domain/lists/list-reader.ts';
-import { allowedTools } from '../../domain/lists/listed-tools.ts';
-import type { Client, Owner } from '../../domain/mcp/client.ts';
-import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
-import { type ListChange, type ListField, META, type WithheldItem } from '../../domain/mcp/mcp.ts';
-import { FairLruMap } from '../../domain/memory/fair-lru-map.ts';
-import { LruMap } from '../../domain/memory/lru-map.ts';
-import { settlesWithin } from '../../domain/time/clock.ts';
-import { inGroups } from '../../domain/time/task-groups.ts';
-import type { TaskScheduler, Timing } from '../../domain/time/task-scheduler.ts';
-import { shortKey } from '../client-bounds.ts';
-import type { Backends } from '../endpoint-backends.ts';
-import { clientMessageOf } from '../rpc.ts';
+import { type ExchangeRequest, isSourcedAnswer } from '../../../domain/calls/exchange.ts';
+import { noHealthyInstance } from '../../../domain/errors/backend-errors.ts';
+import { hasCode } from '../../../domain/errors/errors.ts';
+import { canonicalText, type JsonObject } from '../../../domain/json/json.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import type { ListReader, Reading, ReadList } from '../../../domain/lists/list-reader.ts';
+import { allowedTools } from '../../../domain/lists/listed-tools.ts';
+import type { Client, Owner } from '../../../domain/mcp/client.ts';
+import { type JsonRpcError, RPC } from '../../../domain/mcp/jsonrpc.ts';
+import { type ListChange, type ListField, META, type WithheldItem } from '../../../domain/mcp/mcp.ts';
+import { FairLruMap } from '../../../domain/memory/fair-lru-map.ts';
+import { LruMap } from '../../../domain/memory/lru-map.ts';
+import { settlesWithin } from '../../../domain/time/clock.ts';
+import { inGroups } from '../../../domain/time/task-groups.ts';
+import type { TaskScheduler, Timing } from '../../../domain/time/task-scheduler.ts';
+import { shortKey } from '../../client-bounds.ts';
+import type { Backends } from '../../endpoint-backends.ts';
+import { clientMessageOf } from '../../rpc.ts';
 import { itemCheck } from './acceptable-items.ts';
 import type { StoredLists } from './stored-lists.ts';
 

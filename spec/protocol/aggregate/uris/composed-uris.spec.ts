@@ -3,18 +3,18 @@
 
 import { firstValueFrom, of } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
-import { type JsonObject, JsonText } from '../../../src/domain/json/json.ts';
-import { type ServerMessage, updateNotice } from '../../../src/domain/mcp/client.ts';
-import type { ListField } from '../../../src/domain/mcp/mcp.ts';
-import type { McpSession } from '../../../src/domain/sessions/mcp-session.ts';
-import { readSession, writeSession } from '../../../src/domain/sessions/session-value.ts';
-import { ResourceTargets } from '../../../src/protocol/aggregate/resource-targets.ts';
-import { suite } from '../../helpers/suite.ts';
-import { settled } from '../../helpers/time/simulated-time.ts';
-import { untimedScheduler } from '../../helpers/time/turns.ts';
-import { ADA, answered, ListingBackends, type Lists, PROFILE } from '../listing-backends.ts';
-import { aggregateOf, fixed } from './aggregate-of.ts';
+import type { ExchangeRequest } from '../../../../src/domain/calls/exchange.ts';
+import { type JsonObject, JsonText } from '../../../../src/domain/json/json.ts';
+import { type ServerMessage, updateNotice } from '../../../../src/domain/mcp/client.ts';
+import type { ListField } from '../../../../src/domain/mcp/mcp.ts';
+import type { McpSession } from '../../../../src/domain/sessions/mcp-session.ts';
+import { readSession, writeSession } from '../../../../src/domain/sessions/session-value.ts';
+import { ResourceTargets } from '../../../../src/protocol/aggregate/uris/resource-targets.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { settled } from '../../../helpers/time/simulated-time.ts';
+import { untimedScheduler } from '../../../helpers/time/turns.ts';
+import { ADA, answered, ListingBackends, type Lists, PROFILE } from '../../listing-backends.ts';
+import { aggregateOf, fixed } from '../aggregate-of.ts';
 
 const test = suite('composed URIs');
 
