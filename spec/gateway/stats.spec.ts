@@ -16,7 +16,7 @@ test.before.each(async () => {
 });
 test.after.each(() => gateway.close({ graceMs: 0 }));
 
-// The zeros before the first request are in http/routes/statistics.spec.ts.
+// The zeros before the first request are in http/routes/gateway/statistics.spec.ts.
 test('at first there is no time of a probe, and the limit is 10,000 sessions', () => {
   const { clients, probes, uptimeSeconds } = gateway.stats();
   assert.equal([probes.lastAtMs, clients.maxSessions], [null, 10_000]);

@@ -16,7 +16,7 @@ import { PeerLoads } from './all-nodes/peer-loads.ts';
 import { documentsOf } from './docs/api-pages.ts';
 import { consoleReply } from './docs/console.ts';
 import { ROUTES } from './routes/index.ts';
-import { EXAMINATIONS } from './routes/server-doctor.ts';
+import { EXAMINATIONS } from './routes/instances/server-doctor.ts';
 import type { Services } from './services.ts';
 import { RecentEvents } from './sse/recent-events.ts';
 

@@ -16,7 +16,7 @@ import { hostOriginCheck } from './middleware/host-origin-check.ts';
 import { NOT_STORED } from './records/schemas.ts';
 import { bytes } from './replies/reply.ts';
 import { respond } from './replies/respond.ts';
-import { ALIVE, startingReply } from './routes/readiness.ts';
+import { ALIVE, startingReply } from './routes/gateway/readiness.ts';
 import { appListener } from './routing/route-listener.ts';
 
 const PATHS: ReadonlySet<string> = new Set(['/metrics', '/livez', '/readyz']);

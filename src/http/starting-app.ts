@@ -6,7 +6,7 @@ import type { RequestState } from './context.ts';
 import { refuse } from './middleware/error-answers.ts';
 import { identify, requestIds } from './middleware/request-id.ts';
 import { respond } from './replies/respond.ts';
-import { ALIVE, startingReply } from './routes/readiness.ts';
+import { ALIVE, startingReply } from './routes/gateway/readiness.ts';
 
 /** Answers requests until the gateway is created: 503 with Retry-After, and `/livez` as usual. It writes no log lines. */
 export function createStartingApp(): RequestListener {

@@ -34,7 +34,7 @@ import { TESTS } from '../../src/gateway/instances/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/instances/open-transport.ts';
 import { HTTP_LIMITS } from '../../src/http/http-limits.ts';
 import { MAX_CHECK_MS } from '../../src/http/records/server-input.ts';
-import { EXAMINATIONS } from '../../src/http/routes/server-doctor.ts';
+import { EXAMINATIONS } from '../../src/http/routes/instances/server-doctor.ts';
 import { STDERR_LINE_CHARACTERS, STDERR_LINES } from '../../src/programs/line-tail.ts';
 import { STDIN_END_MS, TERMINATE_MS } from '../../src/programs/process-group.ts';
 import { COMPILED_BYTES } from '../../src/protocol/aggregate/views/view-directory.ts';

@@ -146,8 +146,7 @@ export const layerRules: readonly Rule[] = [
   {
     name: 'a table lists every variant of its folder',
     check: (source, repository) => {
-      const folder = posix.dirname(source.path);
-      const row = tables.find((candidate) => candidate.folder === folder);
+      const row = tables.find(({ folder }) => source.path.startsWith(`${folder}/`));
       if (!row || row.table === source.path || !row.isVariant(source)) return [];
       const specifier = posix.relative(posix.dirname(row.table), source.path);
       const wanted = specifier.startsWith('.') ? specifier : `./${specifier}`;

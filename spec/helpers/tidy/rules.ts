@@ -37,7 +37,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/actors/instances/instance-ref.ts',
   'src/cluster/node-table/node-rules.ts',
   'src/cluster/node-table/node-table.ts',
-  'src/http/routes/health.ts',
+  'src/http/routes/gateway/health.ts',
   'src/metrics/samples.ts',
   'src/server/nodes/other-nodes.ts',
   'src/tracing/spans.ts',

@@ -20,7 +20,7 @@ const ADA: Principal = {
 type KnownCaller = Parameters<typeof authorize>[1]['auth'];
 const PROXIES = { address: () => undefined };
 
-// Callers that are known at once: scopes.spec.ts. A gateway during its start: routes/health.spec.ts.
+// Callers that are known at once: scopes.spec.ts. A gateway during its start: routes/gateway/health.spec.ts.
 test('waits for credentials and a shared rate limit, and consumes the limit before it refuses', async () => {
   let taken = 0;
   const shared: SharedCounter = {
@@ -77,7 +77,7 @@ test('calls the next step synchronously when the credentials are cached and the 
   app.close();
 });
 
-// What it refuses: routes/accounts.spec.ts.
+// What it refuses: routes/accounts/accounts.spec.ts.
 test('without accounts requires a local caller for every route that changes an account, an API key or a client', () => {
   const guarded = (isEnabled: boolean) =>
     ROUTES.filter((route) => localAccounts(route, isEnabled, { isLocal: () => false }).length > 0).map(

@@ -8,7 +8,7 @@ import { CONSOLE_TYPES } from '../docs/console.ts';
 import { AnyObject, text } from '../records/schemas.ts';
 import { json, noContent, type Reply } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
-import { GatewayHealth, healthOf } from './health.ts';
+import { GatewayHealth, healthOf } from './gateway/health.ts';
 
 const CACHED = { 'Cache-Control': 'How long to keep it: files with a hash in their name for ever' };
 

@@ -89,7 +89,7 @@ const LEFT_TOOLS = [
 ];
 const SWITCHES = ['disabled', 'enabled'];
 
-/** Replaces a secret in records of the API; see http/routes/instances.ts. */
+/** Replaces a secret in records of the API; see http/routes/instances/instances.ts. */
 const MASK = '***';
 
 /**
