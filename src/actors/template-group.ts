@@ -30,7 +30,7 @@ export interface InstanceStatus {
 }
 
 export interface TemplateGroupDeps extends Pick<InstanceActorInput, 'random' | 'emit' | 'clock'> {
-  /** For the calls that wait. */
+  /** Runs the calls that wait. */
   readonly scheduler: TaskScheduler;
   readonly trustOf: TrustOf;
 }
@@ -242,7 +242,7 @@ export class TemplateGroup {
     return [...this.eachStatus()];
   }
 
-  /** As `statuses`; each is read when it is needed, unless the instance has left by then. */
+  /** The same as `statuses`, but each status is read when it is needed, unless the instance has left by then. */
   *eachStatus(): Generator<InstanceStatus> {
     const bestMs = bestLatencyMs(this.pool.candidates);
     // One that is replaced meanwhile has its successor at the end of the map.

@@ -10,7 +10,7 @@ import { type Instance, TemplateGroup, type TemplateGroupDeps } from './template
 interface TemplateGroupsDeps extends TemplateGroupDeps {
   /** True once the fleet closes: its groups are closed with it, and no more forgotten. */
   readonly isClosing: () => boolean;
-  /** Called when the annotations of the tools of a template have changed. */
+  /** It is called when the annotations of the tools of a template have changed. */
   readonly toolsChanged: (template: string) => void;
 }
 
@@ -53,14 +53,14 @@ export class TemplateGroups {
     return this.#groups.get(template);
   }
 
-  /** As `find`, but throws TEMPLATE_NOT_FOUND. */
+  /** The same as `find`, but throws TEMPLATE_NOT_FOUND. */
   group(template: string): TemplateGroup {
     const group = this.#groups.get(template);
     if (group === undefined) throw templateNotFound(template);
     return group;
   }
 
-  /** As `group`, but without those of deleted templates. Throws TEMPLATE_NOT_FOUND. */
+  /** The same as `group`, but not for deleted templates. Throws TEMPLATE_NOT_FOUND. */
   existingGroup(template: string): TemplateGroup {
     const group = this.group(template);
     if (group.isDeleted) throw templateNotFound(template);

@@ -46,7 +46,7 @@ export interface AuthOptions
   readonly store: Pick<Store, 'accounts' | 'audit' | 'serverTimeMs'>;
   /** Signs tokens; at least 32 bytes. */
   readonly secrets: Secrets;
-  /** Never errors; subscribed to once, until close(). Even without changes each credential is verified every 10 s. */
+  /** It never errors, and is subscribed to once, until close(). Even without changes each credential is verified every 10 s. */
   readonly storeChanges$: Observable<RevisionChange>;
   /** Access tokens of MCP clients. Undefined: there are none. */
   readonly oauth?: OAuthOptions | undefined;
@@ -60,7 +60,7 @@ export interface AuthOptions
   readonly clock: Clock;
   /** The instance that first-admin.ts also uses. Default: a new one of cost 12. */
   readonly passwords?: Passwords;
-  /** Called when the first admin gets a new password or is deleted. Must not throw. */
+  /** It is called when the first admin gets a new password or is deleted. Must not throw. */
   readonly onAdminPasswordChanged?: (() => void) | undefined;
 }
 

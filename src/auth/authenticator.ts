@@ -42,9 +42,9 @@ type CachedIdentity = Verified & Identity;
 
 interface AuthenticatorOptions extends CredentialVerifierOptions {
   readonly keyUse: KeyUse;
-  /** Called with the user of each verification. Must not throw. */
+  /** It is called with the user of each verification. Must not throw. */
   readonly used?: ((userId: string) => void) | undefined;
-  /** Called with each answer of the store; `isLate` when the accounts changed during the query. */
+  /** It is called with each answer of the store; `isLate` when the accounts changed during the query. */
   readonly revalidator: { track(identity: Identity, isLate: boolean): void };
 }
 

@@ -47,9 +47,9 @@ export interface CredentialVerifierOptions {
   readonly clock: Clock;
   /** False: tokens of password logins are valid for the first admin only. Default: true. */
   readonly hasPasswordLogins?: boolean | undefined;
-  /** Undefined: no access token of an MCP client is valid. */
+  /** If it is undefined, no access token of an MCP client is valid. */
   readonly oauth?: { readonly tokens: AccessTokens; readonly grants: Grants } | undefined;
-  /** Undefined: no token of another issuer is valid. */
+  /** If it is undefined, no token of another issuer is valid. */
   readonly issuers?: ForeignTokens | undefined;
 }
 

@@ -31,7 +31,7 @@ export interface AssertionOptions {
   readonly clock: Clock;
   readonly store: OAuthStore;
   readonly clients: Clients;
-  /** Undefined: no assertion is accepted. */
+  /** If it is undefined, no assertion is accepted. */
   readonly assertions?: Pick<Issuers, 'readAssertion'> | undefined;
   readonly audit: Pick<AuditLog, 'record'>;
   readonly issuer: string;

@@ -43,7 +43,7 @@ import type { SignIns } from './sign-ins/sign-ins.ts';
 export interface AuthorizationServerOptions extends Pick<InteractionOptions, 'accountsOf' | 'templatesOf'> {
   readonly address: {
     readonly issuer: string;
-    /** Undefined when the gateway was reached by a name at which clients cannot sign in. */
+    /** The result is undefined when the gateway was reached by a name at which clients cannot sign in. */
     baseFor(host: string | undefined): string | undefined;
     pathOf(resource: string): ResourcePath | undefined;
     normalise(resource: string): string | undefined;

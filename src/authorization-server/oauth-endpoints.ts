@@ -57,7 +57,7 @@ interface EndpointsOptions {
 }
 
 interface OAuthEndpoint {
-  /** Undefined: each. */
+  /** The methods that it takes; undefined: all. */
   readonly methods?: readonly string[];
   /** A path with `/` at its end stands for all paths below it. */
   readonly path: string;

@@ -24,7 +24,7 @@ const MAX_BYTES = 16 * 1024;
 /** A longer body ends the connection. */
 const MAX_READ = 1024 * 1024;
 
-/** Undefined for a body of another type, for one that is too long, and for a form with too many fields. */
+/** Resolves with undefined for a body of another type, for one that is too long, and for a form with too many fields. */
 export async function formOf(request: IncomingMessage, type = FORM): Promise<string | undefined> {
   const isForm = (request.headers['content-type'] ?? '').toLowerCase().split(';')[0]?.trim() === type;
   const chunks: Buffer[] = [];

@@ -254,7 +254,10 @@ class RefreshGrantType {
   }
 }
 
-/** Replaced tokens of one grant that are remembered, of which a second use ends the grant: a loop of refreshes must not fill the database. */
+/**
+ * Replaced tokens of one grant that are remembered, of which a second use ends the grant: a loop of refreshes must not fill the
+ * database.
+ */
 const KEPT = MAX_OAUTH_ROWS;
 
 /** Deletes all but KEPT replaced tokens. At most as many again are added until the next call. */
@@ -269,7 +272,7 @@ async function forgetOldest(store: OAuthStore, grantId: string): Promise<void> {
 const IDLE_MS = 31 * DAY_MS;
 const MAX_MS = 180 * DAY_MS;
 
-/** Undefined when nothing in particular is asked for; scopes of OpenID clients are not ours. */
+/** The result is undefined when nothing in particular is asked for; scopes of OpenID clients are not ours. */
 export function requestedScopes(written: unknown): readonly string[] | undefined {
   const scopes =
     typeof written === 'string' ? written.split(' ').filter((scope) => scope !== '' && !isHabit(scope)) : [];

@@ -28,7 +28,7 @@ const FIRST_OUT_MS = 5_000;
 const MAX_OUT_MS = 60_000;
 /** The time in the pool that undoes one doubling, in ms. */
 const DOUBLING_FORGIVEN_MS = 60_000;
-/** For this time after a suspension, in ms, only a repeatable call may be the trial. */
+/** The time after a suspension, in ms, in which only a repeatable call may be the trial. */
 const REPEATABLE_TRIAL_MS = 1_000;
 /**
  * A candidate that was chosen for a trial but got no call (a session was opened at it) may be chosen again after this
@@ -82,7 +82,7 @@ export interface OutlierOptions<C> {
   readonly isUp: (candidate: C) => boolean;
   readonly suspended: (candidate: C, suspension: Suspension, forMs: number) => void;
   readonly readmitted: (candidate: C) => void;
-  /** Called when a call has had no message for UNANSWERED_MS: the candidate may need a probe. */
+  /** It is called when a call has had no message for UNANSWERED_MS: the candidate may need a probe. */
   readonly unanswered: (candidate: C) => void;
 }
 

@@ -34,10 +34,7 @@ interface PolicyRow<Name, Value, Written, SetBy> {
   readonly name: Name;
   readonly values: Values<Value, Written>;
   readonly default: NoInfer<Value>;
-  /**
-   * Where the setting is set: by templates, by the gateway for all templates, or by the gateway as the default of
-   * templates.
-   */
+  /** Who sets it: the templates, the gateway for all templates, or the gateway as the default of templates. */
   readonly setBy: SetBy;
   /** The option on the command line of the gateway, and the environment variable, as in config/setting-types.ts. */
   readonly flag?: string;

@@ -19,7 +19,7 @@ interface PoolOptions<C extends Candidate> extends Omit<OutlierOptions<C>, 'isUp
   readonly random: () => number;
 }
 
-/** Which candidates a pick may choose. */
+/** The candidates that a pick may choose. */
 interface PickOptions<C extends Candidate> {
   /** The ids of candidates that are not chosen. Default: none. A pick with exclusions is a retry. */
   readonly excluded?: ReadonlySet<string> | undefined;

@@ -17,7 +17,10 @@ const FLOOR = 0.05;
 
 /** All strategies, by their names in settings. */
 export const STRATEGIES = table({
-  /** In turn, in the order of ids. While the candidates stay the same, the counts of any two differ by at most one. */
+  /**
+   * Takes the candidates in turn, in the order of their ids. While the candidates stay the same, the counts of any two differ
+   * by at most one.
+   */
   round_robin: {
     meaning: 'each in turn',
     create: () => inTurns(() => 0),

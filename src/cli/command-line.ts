@@ -154,7 +154,7 @@ const SYNONYMS: readonly (readonly string[])[] = [
   ['delete', 'deregister', 'revoke', 'remove', 'end', 'rm', 'unregister', 'close', 'kill'],
 ];
 
-/** In the group, of commands with the same last word the first. */
+/** The nearest command of the group; of commands with the same last word it is the first. */
 function nearestCommand(
   word: string,
   group: string | undefined,

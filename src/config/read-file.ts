@@ -46,8 +46,8 @@ export function readFileNow(path: string, endMs = END_MS): Buffer {
 }
 
 /**
- * For files that the program itself writes and reads again, at once: a pipe would let it wait. Throws the error of the file
- * system, or one with the code `not a file` or `too long`.
+ * Reads at once a file that the program itself has written: a pipe would let it wait. Throws the error of the file system, or
+ * one with the code `not a file` or `too long`.
  */
 export function readRegularFile(path: string): Buffer {
   const fd = openSync(path, AT_ONCE);

@@ -30,7 +30,7 @@ export function ownCommand(
   return `node ${/\s/.test(program) ? `'${program}'` : program} ${words}`;
 }
 
-/** Empty when it was removed. */
+/** The present folder; empty when it was removed. */
 function presentFolder(): string {
   try {
     return process.cwd();

@@ -64,7 +64,7 @@ interface Base extends Timing {
 interface Instances {
   /** Ends programs that outlive their instances. */
   readonly reaper: Reaper;
-  /** Undefined where there can be no accounts at backends that want OAuth. */
+  /** It is undefined where there can be no accounts at backends that want OAuth. */
   readonly backendAccounts: AccountsAtBackends | undefined;
   readonly openTransport: (definition: InstanceDefinition) => Open;
   readonly fleet: Fleet;
@@ -75,7 +75,7 @@ interface Instances {
 interface CallsAndClients {
   readonly tracing: Tracing;
   readonly dispatcher: Dispatcher;
-  /** Undefined where the sessions of clients end with the gateway. */
+  /** It is undefined where the sessions of clients end with the gateway. */
   readonly keeper: SessionKeeper | undefined;
   readonly sessions: ClientSessions;
   readonly mcp: McpParts;

@@ -256,7 +256,7 @@ export type ConnectionOutcome = (
   | {
       readonly isOk: true;
       readonly era: Era;
-      /** Undefined for a server that does not name itself. */
+      /** It is undefined for a server that does not name itself. */
       readonly server: { readonly name: string; readonly version: string } | undefined;
       /** Number of tools that it lists. */
       readonly tools: number;

@@ -13,9 +13,9 @@ export interface MemoryBudgets {
   readonly heldAnswers: HeldBytes;
   /** Reads lists of servers, and counts them meanwhile. */
   readonly listReader: ListReader;
-  /** Kept declarations of clients. */
+  /** Declarations of clients that are kept. */
   readonly declarations: UserShares;
-  /** Kept lists of the tools of servers, by server id. */
+  /** Lists of the tools of servers that are kept, by server id. */
   readonly toolLists: UserShares;
   /** Questions to clients of the modern era, and results for them. */
   readonly heldQuestions: HeldBytes;

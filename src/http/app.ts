@@ -30,9 +30,9 @@ type Origins = RouteTablesOptions['origins'];
 export interface AppOptions extends EventStreamOptions, Origins, ServicesOptions {
   /** Signs users of MCP clients in. Undefined: there is none. */
   readonly authorizationServer?: AuthorizationServerOptions | undefined;
-  /** Undefined: this node is the whole deployment. */
+  /** If it is undefined, this node is the whole deployment. */
   readonly others?: Pick<Services, 'peers' | 'nodes'> & { readonly counts?: ClusterCounts | undefined };
-  /** Undefined: this process is the whole gateway. */
+  /** If it is undefined, this process is the whole gateway. */
   readonly worker?: OwnWorker | undefined;
   /** Networks, in CIDR form, of proxies whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly string[];

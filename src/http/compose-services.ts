@@ -22,14 +22,14 @@ import { RecentEvents } from './sse/recent-events.ts';
 
 export interface ServicesOptions
   extends Pick<Services, 'auth' | 'allowedCommands' | 'settings' | 'deniedNetworks' | 'signIn'> {
-  /** Default: the endpoint of the gateway. */
+  /** The MCP endpoint. Default: that of the gateway. */
   readonly mcp?: McpEndpoint;
   readonly log: Logger;
   /** Origin of the gateway for its clients. Default: that of each request. */
   readonly publicUrl?: string | undefined;
   /** The registry of this gateway. Default: only callers with rights see its entries. */
   readonly registry?: { readonly isPublic?: boolean };
-  /** Undefined: this node is the whole deployment. */
+  /** If it is undefined, this node is the whole deployment. */
   readonly others?: Pick<Services, 'peers' | 'nodes'>;
   /** Template definitions, for `POST /servers` and for the variables that a command may get. */
   readonly definitions: readonly TemplateDefinition[];

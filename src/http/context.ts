@@ -43,7 +43,7 @@ export class RequestState implements McpLog {
   declare variesByOrigin?: boolean;
   /** True when the `Origin` has the host of the request; set by middleware/host-origin-check.ts when there is an `Origin`. */
   declare isSameHost?: boolean;
-  /** Counted memory of a large body; see body/held-bodies.ts. */
+  /** The counted memory of a large body; see body/held-bodies.ts. */
   declare heldBody?: HeldBody;
   /** Details of a successful answer for the audit log; set by replies/write-reply.ts. */
   declare trail?: Trail;
@@ -115,5 +115,5 @@ export function templateIn(
   return report?.view === undefined ? (pathName ?? report?.template) : report.template;
 }
 
-/** Called at the end of each MCP request, which may be later than the end of its HTTP request. */
+/** It is called at the end of each MCP request, which may be later than the end of its HTTP request. */
 export type ReportListener = (report: HttpCallReport, context: HttpContext) => void;

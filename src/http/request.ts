@@ -106,7 +106,7 @@ export class HttpRequest {
     return credentialsOf(this.#context);
   }
 
-  /** Never forward them unchanged: they include credentials. */
+  /** The headers of the request, with its credentials: never forward them unchanged. */
   get headers(): IncomingHttpHeaders {
     return this.#context.req.headers;
   }

@@ -39,9 +39,9 @@ export interface Services
   readonly auth: Auth;
   /** Answers of REST with the lists that are in use. */
   readonly listAnswers: PerList<Buffer>;
-  /** Closed by its creator. */
+  /** The MCP endpoint, which its creator closes. */
   readonly mcp: McpEndpoint;
-  /** Undefined: there are no other nodes. */
+  /** If it is undefined, there are no other nodes. */
   readonly peers?: ForwardingPeers | undefined;
   /**
    * The other nodes, for answers about the deployment. Undefined for a request of another node: it is answered for
@@ -63,7 +63,7 @@ export interface Services
   /** CIDR ranges that no backend may have. Default: DENIED_NETWORKS. */
   readonly deniedNetworks?: readonly string[] | undefined;
   readonly events: RecentEvents;
-  /** Undefined without other nodes, and for a request of another node: it gets the events of this node alone. */
+  /** It is undefined without other nodes, and for a request of another node: it gets the events of this node alone. */
   readonly peerEvents?: PeerEvents | undefined;
   /** The place where MCP clients sign in. Undefined when they cannot sign in. */
   readonly signIn?: SignIn | undefined;

@@ -189,7 +189,7 @@ export class Sample {
     this.parts = new Map(parts);
   }
 
-  /** In several turns of the event loop: there may be thousands. One that is deleted meanwhile may be missing. */
+  /** Adds them in several turns of the event loop, as there may be thousands. One that is deleted meanwhile may be missing. */
   addInstances(gateway: GatewayOfInstances, before: Sample | undefined): Promise<void> {
     const add = ({ definition, snapshot }: Server): void => {
       const part = this.parts.get(definition.template);

@@ -28,7 +28,7 @@ export interface KillLadder {
 
 export interface ProgramRunOptions extends ProcessOptions, Pick<ProgramOptions, 'runInContainer'> {
   readonly onOutput?: (chunk: Buffer) => void;
-  /** Called when the program closed its stdin or stdout but still runs; not in a container. */
+  /** It is called when the program closed its stdin or stdout but still runs; not in a container. */
   readonly onPipeClosed?: (pipe: 'input' | 'output') => void;
   readonly ladder?: KillLadder | undefined;
 }
@@ -50,7 +50,7 @@ export class ProgramRun {
   readonly #givenUp = Promise.withResolvers<ProgramEnd>();
   /** Ends the remaining pipes, or the remaining connections to the engine. */
   readonly #over = new AbortController();
-  /** Undefined when it could not be started. */
+  /** It is undefined when it could not be started. */
   readonly #started: Promise<RunningProgram | undefined>;
   #program: RunningProgram | undefined;
   readonly #env: Pick<Program, 'env' | 'secretEnv'>;

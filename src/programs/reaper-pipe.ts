@@ -110,7 +110,7 @@ export class ReaperPipe {
   }
 }
 
-/** Opened for reading, without a wait for a process that writes. */
+/** Opens it for reading, without a wait for a process that writes; makes it where there is none. */
 async function openOrMake(path: string): Promise<{ readonly former: number; readonly isNew: boolean }> {
   const flags = constants.O_RDONLY | constants.O_NONBLOCK;
   let fd: number;
@@ -132,7 +132,7 @@ async function openOrMake(path: string): Promise<{ readonly former: number; read
   throw new Error('another file has this name');
 }
 
-/** Empty when no process has it open for writing; undefined when one has, and wrote nothing. */
+/** What was written; an empty text when no process has it open for writing, undefined when one has, and wrote nothing. */
 function readNow(fd: number, piece: Buffer): string | undefined {
   try {
     return piece.toString('latin1', 0, readSync(fd, piece));

@@ -46,7 +46,7 @@ const RESTART_MS = 1_000;
 
 /** Follows the process groups of programs, to end them when the gateway does not. */
 export interface GroupWatch {
-  /** Default: each program reads the process table by itself. */
+  /** The process table that all programs share. Default: each reads it by itself. */
   readonly processes?: ProcessTable;
   watch(leader: number): void;
   forget(leader: number): void;

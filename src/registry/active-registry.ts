@@ -65,7 +65,7 @@ interface RegistryNode extends Pick<RegistrationContext, 'isAnyDefault' | 'hasEp
 interface StoredRegistry {
   readonly templates: readonly TemplateSettings[];
   readonly instances: readonly InstanceDefinition[];
-  /** Default: none. */
+  /** The stored definitions of templates. Default: none. */
   readonly definitions?: readonly TemplateDefinition[];
 }
 

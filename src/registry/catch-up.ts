@@ -26,7 +26,7 @@ interface CatchUpOptions {
   readonly gapMs: number;
   /** Gets the first failure since the last success. */
   readonly onFailure: (thrown: unknown) => void;
-  /** Called at the first success after failures. */
+  /** It is called at the first success after failures. */
   readonly onCaughtUp?: () => void;
 }
 

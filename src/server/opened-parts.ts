@@ -29,10 +29,10 @@ import { openStorage } from './storage.ts';
 export type Close = () => Promise<unknown>;
 
 export interface ServerOptions {
-  /** Undefined when this process is the whole gateway. */
+  /** It is undefined when this process is the whole gateway. */
   readonly worker?: OwnWorker | undefined;
   readonly log?: Logger;
-  /** Called with the gateway once the ports are open, before its first event and its first program. */
+  /** It is called with the gateway once the ports are open, before its first event and its first program. */
   readonly onGateway?: (gateway: Gateway) => void;
   /**
    * Gets lines for the operator, such as the first password, at once, because the start may fail later. They are

@@ -109,7 +109,7 @@ export async function openServerAuth(
 }
 
 /**
- * Undefined, and nothing is loaded, without identity providers. ConfigError for one that is this gateway, and
+ * The result is undefined, and nothing is loaded, without identity providers. ConfigError for one that is this gateway, and
  * without the pages.
  */
 async function companyOf(
@@ -149,7 +149,10 @@ async function companyOf(
   };
 }
 
-/** Undefined, and nothing is loaded, without other issuers. ConfigError for one that is this gateway, or that vouches twice. */
+/**
+ * Resolves with undefined, and loads nothing, without other issuers. ConfigError for one that is this gateway, or that vouches
+ * twice.
+ */
 async function issuersOf(
   config: Config,
   address: GatewayAddress,

@@ -80,7 +80,7 @@ export interface ReadAccountConnection {
 interface AccountConnectionsOptions {
   readonly clock: Clock;
   readonly store: OAuthStore;
-  /** Called for each damaged row of a list. */
+  /** It is called for each damaged row of a list. */
   readonly warn: (line: string) => void;
 }
 

@@ -83,7 +83,7 @@ interface AuthorizationFlowOptions {
   readonly clients: OwnClients;
   readonly connections: AccountConnections;
   readonly requests: OAuthRequests;
-  /** Called with tokens that are certainly not stored. */
+  /** It is called with tokens that are certainly not stored. */
   readonly onUnused: (value: StoredAccountConnection) => void;
 }
 

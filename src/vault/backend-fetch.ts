@@ -72,7 +72,7 @@ export interface BackendFetchRequest {
 interface PartlyRead {
   readonly isEnough: (body: Buffer) => boolean;
   readonly restMs: number;
-  /** Called when the body had not ended. */
+  /** It is called when the body had not ended. */
   readonly onLeftOpen: () => void;
 }
 

@@ -67,11 +67,11 @@ interface RefreshesOptions {
   readonly connections: AccountConnections;
   readonly clients: OwnClients;
   readonly requests: OAuthRequests;
-  /** Called when a connection that had a token here is another one: the account was connected again at another node. */
+  /** It is called when a connection that had a token here is another one: the account was connected again at another node. */
   readonly onReplaced: (value: StoredAccountConnection) => void;
-  /** Called with tokens that came when the connection was no longer there. */
+  /** It is called with tokens that came when the connection was no longer there. */
   readonly onUnused: (value: StoredAccountConnection) => void;
-  /** Called when the connection has ended by itself; `reason` is a clause. */
+  /** It is called when the connection has ended by itself; `reason` is a clause. */
   readonly onEnded: (value: StoredAccountConnection, reason: string) => void;
 }
 

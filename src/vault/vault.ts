@@ -47,7 +47,7 @@ export interface VaultOptions extends Timing {
   readonly lives?: Lives | undefined;
   /** The present secret of a client that an admin gave for this endpoint. Default: none is known. */
   readonly secretOf?: (endpoint: string, clientId: string) => string | undefined;
-  /** Called with a fault that an operator has to correct. Default: a warning of the process. */
+  /** It is called with a fault that an operator has to correct. Default: a warning of the process. */
   readonly warn?: (line: string) => void;
 }
 
@@ -224,7 +224,10 @@ export class Vault {
     }
   }
 
-  /** Never rejects: the tokens are deleted here; where they are not revoked, they end by themselves. */
+  /**
+   * Revokes the tokens at their server. Never rejects: they are deleted here; where they are not revoked, they end by
+   * themselves.
+   */
   async #revoke(value: StoredAccountConnection): Promise<void> {
     await this.#askToRevoke(value).catch(() => undefined);
   }

@@ -82,7 +82,7 @@ export class InstanceRef implements Candidate {
     return new Observable<void>((subscriber) => this.watch(() => isDue() && subscriber.next())).pipe(take(1));
   }
 
-  /** Without operators, which would take too long in one turn for thousands of listeners. */
+  /** It has no operators of rxjs, which would take too long in one turn for thousands of listeners. */
   #watchState(): Set<StateListener> {
     const watchers = new Set<StateListener>();
     let last = { state: this.state, isStarting: this.isStarting };

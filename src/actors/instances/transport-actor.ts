@@ -73,7 +73,7 @@ class TransportRun {
   readonly #report: (report: TransportReport) => void;
   readonly #startedAtMs: number;
   readonly #ending = new AbortController();
-  /** Undefined before the opening, and after the end. */
+  /** It is undefined before the opening, and after the end. */
   #transport: Transport | undefined;
   #tools: ToolCache | undefined;
   /** Why the transport is closed before it counts as open. */

@@ -54,7 +54,7 @@ interface BackendSubscriptionOptions {
   readonly wanted: () => ReadonlySet<string> | undefined;
   /** Gets messages without the subscription id. */
   readonly deliver: (notification: Notification) => void;
-  /** Called when the backend is subscribed to resources again, after updates may have been missed. */
+  /** It is called when the backend is subscribed to resources again, after updates may have been missed. */
   readonly missed: () => void;
   readonly clock: Clock;
 }

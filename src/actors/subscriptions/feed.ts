@@ -27,8 +27,8 @@ export interface FeedClient<Message = Notification> {
   readonly uris: ReadonlySet<string>;
   deliver(message: Message): void;
   /**
-   * Called when the backend is subscribed to the client's resources again, after updates may have been missed.
-   * Default: ignored.
+   * It is called when the backend is subscribed to the client's resources again, after updates may have been missed. Default:
+   * ignored.
    */
   missed?(): void;
 }
@@ -56,7 +56,7 @@ export class Feed {
   readonly #conversation: SharedConversation;
   readonly #clients = new Set<FeedClient>();
   readonly #listFollowers = new Set<(list: ListField) => void>();
-  /** Set only for a modern backend. */
+  /** It is set only for a modern backend. */
   readonly #subscription: BackendSubscription | undefined;
   /** True when there was no room for further resources. */
   #isFull = false;

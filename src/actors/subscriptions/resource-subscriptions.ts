@@ -93,8 +93,8 @@ export class ResourceSubscriptions {
   readonly #uris = new Map<string, number>();
   readonly #shares = new UserShares(MAX_RESOURCES);
   /**
-   * By owner, in the order of service: resources whose clients may want something else than the backend has, in order
-   * of arrival.
+   * The resources whose clients may want something else than the backend has, in order of arrival; by owner, in the order of
+   * service.
    */
   readonly #due = new Map<string, Set<ResourceEntry>>();
   #isComparing = false;

@@ -72,17 +72,17 @@ export interface AccountsOptions {
   readonly passwords: Passwords;
   readonly wall: Clock['wall'];
   /**
-   * Called after each change that voids verifications, with the principal id of the key or the user; that of a user concerns the
-   * keys of the user, too.
+   * It is called after each change that voids verifications, with the principal id of the key or the user; that of a user
+   * concerns the keys of the user, too.
    */
   readonly onChange?: (principalId: string) => void;
-  /** Called with the id of each new key. */
+  /** It is called with the id of each new key. */
   readonly onKeyCreated?: (id: string) => void;
-  /** Called when the first admin gets a new password or is deleted. Must not throw. */
+  /** It is called when the first admin gets a new password or is deleted. Must not throw. */
   readonly onAdminPasswordChanged?: (() => void) | undefined;
   /** Whether the first admin has to stay: identity providers give roles. Default: false. */
   readonly keepsFirstAdmin?: boolean | undefined;
-  /** Undefined: there are none. */
+  /** If it is undefined, there are none. */
   readonly grants?: Pick<Grants, 'find'> | undefined;
   /** Writes the times of use of keys, before a list of keys is read. */
   readonly flushKeyUse?: () => Promise<void>;

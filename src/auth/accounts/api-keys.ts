@@ -27,7 +27,7 @@ export function isKey(credential: string): boolean {
   return credential.startsWith('sd_');
 }
 
-/** Undefined for text of another format. */
+/** The result is undefined for text of another format. */
 export function parseKey(key: string): ParsedKey | undefined {
   const [, id, secret] = PATTERN.exec(key) ?? [];
   return id === undefined || secret === undefined ? undefined : { id, secret };

@@ -83,7 +83,7 @@ export async function forgetInitialPassword(passwordFile: string): Promise<void>
   });
 }
 
-/** Undefined when another process created the admin first. */
+/** Resolves with undefined when another process created the admin first. */
 async function create(options: FirstAdminOptions): Promise<Announcements | undefined> {
   const { configuredPassword, prepared, isTerminal, passwordFile: path } = options;
   const random = prepared?.password ?? randomPassword();

@@ -21,7 +21,10 @@ export function randomPassword(): string {
   return randomBytes(PASSWORD_BYTES).toString('base64url');
 }
 
-/** Undefined when no admin will be created, or when only the database can tell. Never fails: the start reports wrong settings. */
+/**
+ * The result is undefined when no admin will be created, or when only the database can tell. Never fails: the start reports
+ * wrong settings.
+ */
 export function beginFirstPassword(
   config: Pick<Config, 'authEnabled' | 'adminPassword' | 'databaseUrl' | 'folder'>,
   passwords: Passwords,

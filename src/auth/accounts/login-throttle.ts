@@ -53,7 +53,7 @@ export interface LoginCounts {
 interface LoginPeers {
   /** The lives of this node, first, and of all other members. */
   lives(): readonly string[];
-  /** Undefined: no answer; the others then admit their shares of the limits. */
+  /** Resolves with undefined when there is no answer; the others then admit their shares of the limits. */
   ask(life: string, keys: LoginKeys): Promise<LoginCounts | undefined>;
 }
 

@@ -102,7 +102,7 @@ export function usernameIn({ label, claims: names }: ProviderSetting, claims: Cl
   );
 }
 
-/** Undefined without a claim that can be an address. */
+/** The result is undefined without a claim that can be an address. */
 export function emailIn({ claims: names }: ProviderSetting, claims: Claims): string | undefined {
   const email = claimOf(claims, names.email ?? 'email');
   return typeof email === 'string' && Check(Email, email) ? email : undefined;

@@ -41,7 +41,7 @@ import {
 
 interface CompanyAccountsOptions {
   readonly clock: Clock;
-  /** Default: the database has no clock of its own. */
+  /** The clock of the database. Default: it has none of its own. */
   readonly serverTimeMs?: Store['serverTimeMs'];
   readonly store: OAuthStore;
   readonly accounts: Pick<AccountStore, 'findUsers' | 'insertUserWithIdentity' | 'changeUser'>;
@@ -49,7 +49,7 @@ interface CompanyAccountsOptions {
   /** Whether refresh tokens are encrypted; else they are not kept. */
   readonly keepsSecrets: boolean;
   readonly warn: (line: string) => void;
-  /** Called with the id of the principal of an account whose rights changed. */
+  /** It is called with the id of the principal of an account whose rights changed. */
   readonly onChange: (principalId: string) => void;
   /** The roles of the settings. Default: there are none. */
   readonly roles?: DefinedRoles | undefined;
@@ -101,7 +101,10 @@ export class CompanyAccounts {
     throw databaseUnavailable(new Error('others changed the account again and again'), 'no');
   }
 
-  /** Undefined when an admin has ended the link, or deleted the account, meanwhile, or another sign-in has made it. */
+  /**
+   * Resolves with undefined when an admin has ended the link, or deleted the account, meanwhile, or another sign-in has made
+   * it.
+   */
   async #signedIn(
     setting: ProviderSetting,
     { subject, claims, refreshToken }: ProviderAnswer,

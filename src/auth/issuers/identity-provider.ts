@@ -26,7 +26,7 @@ const ENTRA = 'login.microsoftonline.com';
 export interface ProviderAnswer {
   readonly subject: string;
   readonly claims: Claims;
-  /** Undefined: it cannot be asked again. */
+  /** If it is undefined, the provider cannot be asked again. */
   readonly refreshToken?: string | undefined;
 }
 
@@ -67,7 +67,7 @@ type ClientAuth = 'ClientSecretBasic' | 'ClientSecretPost';
 interface DiscoveredProvider {
   readonly library: Library;
   readonly configuration: Configuration;
-  /** That of the requests of this configuration. */
+  /** How the gateway authenticates in the requests of this configuration. */
   readonly auth: ClientAuth;
   readonly atMs: number;
 }

@@ -210,7 +210,7 @@ export class Issuers implements ForeignTokens {
     return { scopes, user };
   }
 
-  /** Undefined when the issuer, its assertions, or the roles of the groups are not in the settings any more. */
+  /** The result is undefined when the issuer, its assertions, or the roles of the groups are not in the settings any more. */
   granted(
     { audience, scopes }: Pick<AccessClaims, 'audience' | 'scopes'>,
     grant: Grant,

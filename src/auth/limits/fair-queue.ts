@@ -34,7 +34,10 @@ interface WaitingJob {
   readonly start: PromiseWithResolvers<void>;
 }
 
-/** Known callers with few jobs first, then the larger count of all shares, then their sum. The smallest goes first. */
+/**
+ * What decides which job is next, the smallest first: known callers with few jobs come first, then counts the largest of all
+ * shares, then their sum.
+ */
 type Order = readonly [notFirst: number, most: number, sum: number];
 
 /**

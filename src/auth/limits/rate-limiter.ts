@@ -170,7 +170,7 @@ export class WindowCounter {
   readonly #windowMs: number;
   readonly #windows: LruMap<OpenWindow>;
 
-  /** Beyond `keys` the least recently counted key is dropped. */
+  /** Counts at most `keys` keys: beyond that the least recently counted one is dropped. */
   constructor({ windowSeconds, keys }: { readonly windowSeconds: number; readonly keys: number }) {
     this.#windowMs = windowSeconds * 1000;
     this.#windows = new LruMap(keys);

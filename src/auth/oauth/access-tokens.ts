@@ -70,7 +70,7 @@ export class AccessTokens {
     return { ...claims, audience };
   }
 
-  /** Undefined for a token that `read` refuses whatever its resource is. DATABASE_UNAVAILABLE. */
+  /** Resolves with undefined for a token that `read` refuses whatever its resource is. DATABASE_UNAVAILABLE. */
   async readForAny(token: string): Promise<SignedClaims | undefined> {
     try {
       const { aud: _, ...claims } = await this.#verified(token);

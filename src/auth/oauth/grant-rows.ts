@@ -51,7 +51,7 @@ export function rowOfGrant(grant: Grant): Omit<OAuthRow, 'version'> {
   };
 }
 
-/** Undefined for a row of another kind, and for one without all fields. */
+/** The result is undefined for a row of another kind, and for one without all fields. */
 export function grantOf(row: OAuthRow): Grant | undefined {
   const { kind, grantId, userId, createdAt, usedAt, expiresAt } = row;
   if (kind !== 'grant' || grantId === undefined || userId === undefined || expiresAt === undefined)

@@ -19,7 +19,7 @@ export interface ProofRequest {
 /** The secret with which a client can check that a gateway knows its token. */
 export interface TokenProof {
   readonly keyId: string;
-  /** In hex; see `proofOf`. */
+  /** The secret in hex; see `proofOf`. */
   readonly secret: string;
 }
 
@@ -82,7 +82,7 @@ export class GatewayProofs {
     return proofOf((await this.#keySecret(keyId)) ?? this.secretOf(keyId), nonce, own);
   }
 
-  /** Undefined for an id of no key. */
+  /** Resolves with undefined for an id of no key. */
   async #keySecret(keyId: string): Promise<string | undefined> {
     const known = this.#known.get(keyId);
     if (known !== undefined || !KEY_ID.test(keyId)) return known;

@@ -45,7 +45,7 @@ interface ClientsOptions {
   readonly rule: ClientRule;
   /** Whether the store keeps secrets. Without it clients get none. */
   readonly keepsSecrets: boolean;
-  /** Called for each damaged row of a list. */
+  /** It is called for each damaged row of a list. */
   readonly warn: (line: string) => void;
 }
 
@@ -84,7 +84,7 @@ export class Clients {
     return this.#options.rule !== 'known';
   }
 
-  /** Undefined for an unknown client. Rejects with DocumentFault. `isFresh`: as the store has it now. */
+  /** Resolves with undefined for an unknown client. Rejects with DocumentFault. `isFresh`: as the store has it now. */
   async find(id: string, causedBy: string, isFresh = false): Promise<ClientRecord | undefined> {
     if (id === COMMAND_LINE.id) return COMMAND_LINE;
     const key = clientKeyOf(id);
@@ -245,7 +245,7 @@ export class Clients {
   }
 }
 
-/** Undefined before the first use, also of a client that an admin added. */
+/** The result is undefined before the first use, also of a client that an admin added. */
 function usedAtOf({ createdAt, usedAt }: Pick<OAuthRow, 'createdAt' | 'usedAt'>): string | undefined {
   return usedAt === createdAt ? undefined : usedAt;
 }

@@ -26,7 +26,7 @@ export interface BackendAccounts {
     Pick<Vault, 'begin' | 'finish' | 'list' | 'disconnect' | 'find' | 'discover' | 'clientDocument'>
   >;
   readonly connectLinks: Pick<ConnectLinks, 'find' | 'connected'>;
-  /** Undefined when there is no such instance, or none that wants OAuth. */
+  /** The result is undefined when there is no such instance, or none that wants OAuth. */
   targetOf(template: string, instanceId: string): AccountTarget | undefined;
   /** The templates that are used with an account which this user has connected. */
   connectedTemplates(userId: string): Promise<readonly string[]>;

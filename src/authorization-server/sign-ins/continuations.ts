@@ -7,7 +7,7 @@ import { DEVICE_PATH } from '../metadata.ts';
 import type { Continuation, Purpose } from './provider-sign-ins.ts';
 import type { SignIns } from './sign-ins.ts';
 
-/** Below it the id of a provider: where the console begins a sign-in. */
+/** The path at which the console begins a sign-in; the id of a provider follows. */
 export const CONSOLE_PATH = '/oauth/console/';
 
 interface ContinuationOptions {

@@ -27,7 +27,7 @@ interface LoginFormOptions {
   readonly signIns: SignIns;
   readonly auth: Pick<Auth, 'checkPassword'>;
   readonly trail: SignInTrail;
-  /** Undefined: there are none. */
+  /** If it is undefined, there are none. */
   readonly providers: ProviderSignIns | undefined;
 }
 

@@ -193,7 +193,7 @@ export class ProviderSignIns {
     return this.#options.providers.find(({ setting }) => setting.id === id);
   }
 
-  /** Undefined when there is none, or another answer was first. */
+  /** Resolves with undefined when there is none, or another answer was first. */
   async #take(state: string): Promise<Begun | undefined> {
     const { store, clock } = this.#options;
     const key = oauthKey('signing-in', state);
@@ -226,7 +226,7 @@ export class ProviderSignIns {
     ]);
   }
 
-  /** Undefined for two cookies of this name: another site may have set either of them. */
+  /** The result is undefined for two cookies of this name: another site may have set either of them. */
   #browserIn(cookies: string | undefined, name: string): string | undefined {
     const [own, other] = this.#cookiesIn(cookies).filter((each) => each.name === name);
     return own !== undefined && other === undefined && BROWSER.test(own.value) ? own.value : undefined;

@@ -17,7 +17,7 @@ export interface SignedIn {
   readonly user: User;
   /** The time of the sign-in, in ms since 1970. */
   readonly atMs: number;
-  /** Sent with forms of this sign-in: a page of another origin cannot know it. */
+  /** It is sent with the forms of this sign-in: a page of another origin cannot know it. */
   readonly formToken: string;
 }
 
@@ -114,7 +114,7 @@ export class SignIns {
     return this.#cookies(id, SIGN_IN_SECONDS);
   }
 
-  /** Undefined without one, when it is over, and when the account has changed since. */
+  /** Resolves with undefined without one, when it is over, and when the account has changed since. */
   async find(cookies: string | undefined): Promise<SignedIn | undefined> {
     const id = this.#idIn(cookies);
     const row = await this.#rowIn(cookies);
@@ -150,7 +150,7 @@ export class SignIns {
     await this.#options.store.delete('sign-in', [row.key]);
   }
 
-  /** Undefined when it is over. */
+  /** Resolves with undefined when it is over. */
   async #rowIn(cookies: string | undefined): Promise<OAuthRow | undefined> {
     const id = this.#idIn(cookies);
     if (id === undefined) return undefined;
@@ -178,7 +178,7 @@ export class SignIns {
     ]);
   }
 
-  /** Undefined for two cookies of this name: another site may have set either of them. */
+  /** The result is undefined for two cookies of this name: another site may have set either of them. */
   #idIn(cookies = ''): string | undefined {
     const values = cookies
       .split(';')
@@ -190,7 +190,9 @@ export class SignIns {
   }
 }
 
-/** The form that a page of this sign-in sent. Undefined for a page of another sign-in, and for a form that is not the gateway's. */
+/**
+ * The form that a page of this sign-in sent. Undefined for a page of another sign-in, and for a form that is not the gateway's.
+ */
 export async function ownFormOf(
   request: IncomingMessage,
   { formToken }: SignedIn,

@@ -87,7 +87,7 @@ export function commandAt(words: string, url: string, surroundings: Surroundings
 
 type Surroundings = Pick<Terminal, 'env' | 'folder'>;
 
-/** Undefined in a folder that was removed, where no command finds a gateway by itself. */
+/** The result is undefined in a folder that was removed, where no command finds a gateway by itself. */
 function firstUrl(surroundings: Surroundings): string | undefined {
   try {
     return usualUrls(surroundings)[0];

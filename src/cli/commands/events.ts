@@ -57,7 +57,7 @@ export const gatewayEvents: Command = {
 
 interface AskedEvents {
   readonly gateway: Remote;
-  /** With the query. */
+  /** The path with its query. */
   readonly path: string;
   /** Prints one event, given as JSON. */
   readonly print: (data: string) => void;

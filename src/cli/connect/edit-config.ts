@@ -209,7 +209,7 @@ function editedYaml(text: string, { file, template, target }: ConfigEdit): strin
       : undefined;
   return inLines ?? document.toString({ lineWidth: 0 });
 
-  /** Undefined when an alias names what is no longer there. */
+  /** The result is undefined when an alias names what is no longer there. */
   function jsonNow(): string | undefined {
     try {
       return JSON.stringify(document.toJS());

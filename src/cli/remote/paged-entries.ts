@@ -10,8 +10,8 @@ const PAGE = 500;
 const LIST_MS = 120_000;
 
 /**
- * At most `most` entries, from all pages. Throws the errors of `request`, and CommandFailure when the pages take
- * longer than `longestMs`, not counting those with entries where `most` bounds their number.
+ * Reads at most `most` entries, from all pages. Throws the errors of `request`, and CommandFailure when the pages take longer
+ * than `longestMs`, not counting those with entries where `most` bounds their number.
  */
 export async function pagedEntries(
   gateway: Remote,

@@ -48,7 +48,7 @@ interface PeerClientOptions {
   readonly life: () => string;
   /** True when the node does not answer the pings of the members, which go on between requests. */
   readonly isSilent: () => boolean;
-  /** Called when the node refuses connections. */
+  /** It is called when the node refuses connections. */
   readonly suspect: () => void;
   /** The node does not know the life of this one. Resolves when the present life is known. NODE_UNAVAILABLE. */
   readonly recheck: () => Promise<void>;

@@ -14,13 +14,13 @@ import { PeerAdmission, type PeerAdmissionOptions } from './peer-admission.ts';
 import type { PeerTls } from './trust/peer-tls.ts';
 
 export interface PeerListenerOptions extends PeerAdmissionOptions {
-  /** Undefined: all addresses, of IPv6 too where there is any. */
+  /** The address at which it listens; undefined: all, those of IPv6 too where there are any. */
   readonly host: string | undefined;
   /** 0: a free one. */
   readonly port: number;
   /** A socket file in place of host and port, which only this user can reach. One that is there is replaced. */
   readonly path?: string;
-  /** Undefined for plain HTTP, which is for loopback. */
+  /** It is undefined for plain HTTP, which is for loopback. */
   readonly tls: PeerTls | undefined;
   /** The largest sum of the headers of a client's request, in bytes. */
   readonly headerBytes: number;
@@ -103,7 +103,7 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
  */
 class UnprovenConnections {
   readonly #sockets = new Set<Socket>();
-  /** Undefined without TLS. */
+  /** It is undefined without TLS. */
   readonly #onFailed: PeerListenerOptions['onRefused'] | undefined;
 
   constructor(onFailed: PeerListenerOptions['onRefused'] | undefined) {

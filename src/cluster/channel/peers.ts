@@ -56,7 +56,7 @@ interface PeersOptions {
   readonly clock: Clock;
   /** True when the session with this id is open on this node. */
   readonly hasSession: (sessionId: string) => boolean;
-  /** Default: nothing is counted. */
+  /** Counts what happens between the nodes. Default: nothing is counted. */
   readonly counts?: ClusterCounts | undefined;
 }
 
@@ -76,7 +76,7 @@ export class Peers {
   /** Lives that no member had, and when: sessions of earlier lives are recovered here, and their requests need no promise. */
   readonly #absentAtMs = new LruMap<number>(MAX_ABSENT);
   readonly #holders = new LruMap<string>(MAX_HOLDERS);
-  /** Called after each change of the members. */
+  /** It is called after each change of the members. */
   readonly #waiting = new Set<() => void>();
   #turn = 0;
 
@@ -96,7 +96,10 @@ export class Peers {
     return this.#options.nodes.untilLifeKnown();
   }
 
-  /** Undefined for a session that is served here, or by no node. Returns a promise only for a life that is not known yet. */
+  /**
+   * The result is undefined for a session that is served here, or by no node. It is a promise only for a life that is not known
+   * yet.
+   */
   ofSession(sessionId: string): Peer | undefined | Promise<Peer | undefined> {
     const { nodes, clock, hasSession } = this.#options;
     const isOfThis = sessionId.startsWith(nodes.life);

@@ -32,9 +32,9 @@ export class LifeDoubt {
   }
 
   /**
-   * Undefined, nearly always: this life goes on. A promise after a freeze, in which others may have ended it:
-   * resolves when the database has answered, and the node goes on as its present life. NODE_UNAVAILABLE 2.5 s after
-   * the beginning of the doubt, or after the last freeze in it.
+   * The result is nearly always undefined: this life goes on. A promise after a freeze, in which others may have ended it:
+   * resolves when the database has answered, and the node goes on as its present life. NODE_UNAVAILABLE 2.5 s after the
+   * beginning of the doubt, or after the last freeze in it.
    */
   untilLifeKnown(): Promise<void> | undefined {
     if (!this.#isInDoubt) return undefined; // nearly always
@@ -72,7 +72,9 @@ export class LifeDoubt {
     return rules.isInDoubt || (this.#isDropping && !rules.isStopped);
   }
 
-  /** Notes the doubt; returns how long requests may wait for its end, in ms. Each tick notes it, unless the process stood still. */
+  /**
+   * Notes the doubt; returns how long requests may wait for its end, in ms. Each tick notes it, unless the process stood still.
+   */
   #see(): number {
     const nowMs = this.#options.clock.now();
     const { firstMs, lastMs } = this.#seen ?? { firstMs: nowMs, lastMs: nowMs };

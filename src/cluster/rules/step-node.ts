@@ -77,7 +77,7 @@ export interface NodeState {
 }
 
 export type NodeEvent =
-  /** Sent at least twice a second. */
+  /** It comes at least twice a second. */
   | { readonly type: 'tick' }
   /** The row is inserted, or a heartbeat has added one to its counter. */
   | { readonly type: 'confirmed'; readonly life: string; readonly sent: Moment }

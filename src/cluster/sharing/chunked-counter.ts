@@ -39,7 +39,7 @@ export interface ChunkAnswer {
 export interface LimitPeers {
   /** The lives of this node, first, and of all other members. */
   lives(): readonly string[];
-  /** Undefined: no answer. */
+  /** Resolves with undefined when there is no answer. */
   ask(life: string, request: ChunkRequest): Promise<ChunkAnswer | undefined>;
   /** The chunks that the other nodes hold; nodes without an answer are left out. */
   heldByOthers(key: string): Promise<readonly Held[]>;

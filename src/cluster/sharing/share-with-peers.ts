@@ -12,7 +12,7 @@ import { shareLogins } from './share-logins.ts';
 import { shareTasks } from './share-tasks.ts';
 
 interface ShareWithPeersOptions extends PeerQuestionsOptions {
-  /** Undefined: nothing is counted. */
+  /** If it is undefined, nothing is counted. */
   readonly limiter: Pick<RateLimiter, 'shareIn'> | undefined;
   /** Counts the calls that views limit. */
   readonly calls: Pick<RateLimiter, 'shareIn'>;

@@ -127,7 +127,7 @@ export interface UserChange extends ChangedLists {
   readonly scopes?: readonly Scope[] | null | undefined;
   readonly isActive?: boolean | undefined;
   readonly passwordHash?: string | undefined;
-  /** Default: `updatedAt` if the password, the role or the activity changes. */
+  /** The time of the last change of its credentials. Default: `updatedAt` if the password, the role or the activity changes. */
   readonly credentialsChangedAt?: string | undefined;
   readonly updatedAt: string;
 }

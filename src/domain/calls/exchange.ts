@@ -36,7 +36,7 @@ interface CallContext {
   /** The id of the HTTP request, for events. */
   readonly requestId?: string | undefined;
   /**
-   * Called before the request is sent again, and before it is sent after a wait for a connection. False after a freeze of
+   * It is called before the request is sent again, and before it is sent after a wait for a connection. False after a freeze of
    * this node, when another node may serve the session. Default: true.
    */
   readonly mayBeSent?: () => boolean;
@@ -144,6 +144,6 @@ export function isSourcedAnswer(sourced: SourcedEvent): sourced is SourcedEvent 
  * opens and ends it; the dispatcher writes its fields as an OpenReport.
  */
 export interface CallReport extends OpenReport {
-  /** Called before the answer is written; only the first call counts. */
+  /** It is called before the answer is written; only the first call counts. */
   ended(end: CallEnd): void;
 }

@@ -40,7 +40,7 @@ export interface AuditedCall {
   /** The template in the path, else that of the instance; empty when neither is known. */
   readonly template: string;
   readonly tool: string;
-  /** Through which it came, if any. */
+  /** The view through which it came, if any. */
   readonly view?: string | undefined;
   /** The last instance that it was sent to, if any. */
   readonly instance?: string | undefined;

@@ -24,7 +24,7 @@ interface ListReaderOptions {
   readonly bounds?: ByteBounds;
   /** Counts the bytes of pages that wait. Default: unbounded. */
   readonly answers?: HeldBytes;
-  /** Default: one of its own. */
+  /** Reads long lists in turns. Default: a scheduler of its own. */
   readonly scheduler?: TaskScheduler;
 }
 

@@ -102,7 +102,7 @@ export const UNCOUNTED_KEPT_BYTES = 4 * 1024;
  * Smaller holdings, which most answers are, are not counted. The numbers of calls in flight and of connections bound them.
  */
 export const UNCOUNTED_BYTES = 16 * 1024;
-/** Counted for each piece besides its bytes. */
+/** The bytes that count for each piece besides its own. */
 export const BYTES_PER_PIECE = 256;
 /** The size of the buffer that small buffers of Node share. A holding may keep as much besides its bytes. */
 const SHARED_BYTES = Buffer.poolSize;
@@ -149,7 +149,7 @@ export interface Holding {
 
 interface HeldAmount {
   readonly ownerId: string;
-  /** For whom a server sends the bytes; undefined if that is not known. */
+  /** The caller for whom a server sends the bytes; undefined if that is not known. */
   readonly callerId: string | undefined;
   readonly sinceMs: number;
   readonly cut: () => void;

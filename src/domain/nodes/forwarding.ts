@@ -25,7 +25,7 @@ export interface ForwardedRequest {
   readonly target: string;
   /** All headers of the client, by name in lower case; the channel passes only those that the holder needs. */
   readonly headers: HttpHeaders;
-  /** Empty for GET and DELETE. */
+  /** The body; empty for GET and DELETE. */
   readonly body: Buffer;
   /** True for an answer that may stay open: it takes none of the places for calls. */
   readonly isStream: boolean;
@@ -36,7 +36,7 @@ export interface ForwardedRequest {
   readonly mayShare?: boolean;
   /** Whether it may be carried out twice. */
   readonly isRepeatable: () => boolean;
-  /** Asked when there is a connection, before the first byte. False: it fails with `stoodStill`. Default: true. */
+  /** It is asked when there is a connection, before the first byte. False: it fails with `stoodStill`. Default: true. */
   readonly mayBeSent?: (() => boolean) | undefined;
   /**
    * The time, by the monotonic clock, until which the request may wait for its node: a part of its wait is over.

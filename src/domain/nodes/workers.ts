@@ -27,7 +27,7 @@ export type PortNumbers = Readonly<Partial<Record<string, number>>>;
 export type WorkerQuestion =
   /** Apply the changes in the store now. The answer is empty. */
   | { readonly kind: 'changes' }
-  /** Read which lives have ended. The answer is empty. */
+  /** Asks the worker to read which lives have ended. The answer is empty. */
   | { readonly kind: 'members' }
   /** The text of the metrics; with `templates` and `tools`, only of the templates that a caller with these lists may use. */
   | {

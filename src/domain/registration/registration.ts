@@ -44,7 +44,7 @@ export const MAX_METADATA_VALUES = 1_000;
 
 /** The origin of a registration. */
 export interface RegistrationOrigin {
-  /** Default: `api`. */
+  /** Where the instance comes from. Default: `api`. */
   readonly source?: InstanceSource;
   /** Hash of the file entry, with source `file`; of the finding, with source `sync`. */
   readonly fingerprint?: string;

@@ -78,7 +78,7 @@ export interface RecoverySteps<V extends AnySessionValue> {
   /** False when the session belongs to another path: it is then left alone. */
   isOwn(value: AnySessionValue): value is V;
   /**
-   * Called before the row is claimed. Rejects with SESSION_NOT_FOUND or TEMPLATE_NOT_FOUND when the session cannot be
+   * It is called before the row is claimed. Rejects with SESSION_NOT_FOUND or TEMPLATE_NOT_FOUND when the session cannot be
    * recovered: its row is then deleted; and with SESSION_LIMIT.
    */
   check(value: V): Promise<void>;

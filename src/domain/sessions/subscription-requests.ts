@@ -17,7 +17,10 @@ interface RequestUnderWay {
   readonly end: () => void;
 }
 
-/** Of `resources/subscribe` and `resources/unsubscribe` for one resource, the one that was sent later counts. */
+/**
+ * The requests `resources/subscribe` and `resources/unsubscribe` under way: of two for one resource, the one that was sent
+ * later counts.
+ */
 export class SubscriptionRequests {
   /** The last requests about each resource. */
   readonly #groups = new Map<string, RequestGroup>();

@@ -36,7 +36,7 @@ export const systemClock: Clock = {
 /** The longest wait of a timer of Node, 24.8 days: a longer one would end at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Of a wait that is over, the shortest: Node warns of negative ones. */
+/** The time of a timer for this wait, in ms: the shortest one for a wait that is over, as Node warns of negative ones. */
 function timerMs(waitMs: number): number {
   return Math.min(Math.max(waitMs, 0), MAX_TIMER_MS);
 }

@@ -26,7 +26,7 @@ interface SlotRequest<T> {
   readonly shareId?: string | undefined;
   /** Ends the wait. Default: only `maxWaitMs` does. */
   readonly signal?: AbortSignal;
-  /** Default: that of the options. */
+  /** The longest wait, in ms. Default: that of the options. */
   readonly maxWaitMs?: number;
   readonly start: () => Promise<T>;
 }

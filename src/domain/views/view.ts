@@ -21,7 +21,10 @@ export interface ViewDefinition {
   readonly always?: readonly string[];
   /** The limits, by the listed name of the tool. */
   readonly limits?: Readonly<Record<string, ViewLimit>>;
-  /** Default: `none`. `pinned`: a tool that is new or changed is withheld until an admin approves it. */
+  /**
+   * Says which tools need an approval. `pinned`: one that is new or changed is withheld until an admin approves it. Default:
+   * `none`.
+   */
   readonly approve?: 'none' | 'pinned';
   /** Globs on listed names: the user confirms each call of these tools. */
   readonly confirm?: readonly string[];
@@ -39,9 +42,9 @@ export interface ViewSource {
   readonly tools?: readonly string[];
   /** The hints that a tool must have. */
   readonly only?: ViewHints;
-  /** Default: `all`. Globs on URIs. */
+  /** The resources of the view, by globs on URIs. Default: `all`. */
   readonly resources?: ViewChoice;
-  /** Default: `all`. Globs on names. */
+  /** The prompts of the view, by globs on names. Default: `all`. */
   readonly prompts?: ViewChoice;
   /** New names by those of the server. */
   readonly rename?: Readonly<Record<string, string>>;

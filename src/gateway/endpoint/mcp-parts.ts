@@ -47,7 +47,7 @@ interface McpPartsDeps extends Timing {
   >;
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
-  /** Closed with the endpoint. */
+  /** They are closed with the endpoint. */
   readonly sessions: ClientSessions;
   /** The views, and the approved tools of pinned templates and views. */
   readonly registry: Pick<Registry, 'views' | 'approvals'>;

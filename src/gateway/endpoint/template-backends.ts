@@ -163,7 +163,7 @@ export class TemplateBackends implements Backends {
     return merge(changes$, own$).pipe(tap(note), takeUntil(this.#closed$));
   }
 
-  /** Undefined where no instance is used with the accounts of users. */
+  /** The result is undefined where no instance is used with the accounts of users. */
   #noticesFor(ownerId: string): Observable<Notification> | undefined {
     const { fleet, userNotices$ } = this.#deps;
     const userId = userIdIn(ownerId);

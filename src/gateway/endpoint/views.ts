@@ -104,7 +104,7 @@ export class Views implements ServedViews {
     return found;
   }
 
-  /** Undefined when there is no view of this name. */
+  /** The result is undefined when there is no view of this name. */
   backends(id: string): AggregateBackends | undefined {
     return this.#of(id)?.backends;
   }

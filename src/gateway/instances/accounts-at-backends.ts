@@ -89,7 +89,7 @@ export class AccountsAtBackends {
     return this.#vault.open();
   }
 
-  /** Undefined when there is no such instance, or none that wants OAuth. */
+  /** The result is undefined when there is no such instance, or none that wants OAuth. */
   targetOf(template: string, instanceId: string): AccountTarget | undefined {
     const ref = this.#options.fleet().find(template, instanceId);
     return ref && targetIn(ref.definition);

@@ -188,7 +188,10 @@ export class Deployment {
     return others.filter(({ state }) => state !== 'ended' && state !== 'foreign');
   }
 
-  /** Undefined: none that its shape accepts. Callers that see everything share one answer. */
+  /**
+   * Asks the node; undefined without an answer that the shape of the question accepts. Callers that see everything share one
+   * answer.
+   */
   #answerOf(
     { life, state }: ShownNode,
     { target, principal, shape, isFresh = false }: Question<unknown>,

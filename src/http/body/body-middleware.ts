@@ -8,9 +8,9 @@ import type { HttpRoute } from '../routing/route.ts';
 import { koaBodyReader, readDirect } from './readers.ts';
 
 export interface BodyMiddleware {
-  /** For a route without koa's context; undefined when only koa's reader reads its body. */
+  /** The middleware of a route without koa's context; undefined when only koa's reader reads its body. */
   direct(route: HttpRoute): readonly RouteMiddleware[] | undefined;
-  /** For any route with koa's context. */
+  /** The middleware of a route with koa's context. */
   of(route: HttpRoute): readonly HttpMiddleware<KoaContext & RouteContext>[];
 }
 

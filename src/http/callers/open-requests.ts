@@ -42,7 +42,7 @@ export class OpenRequests {
     this.#requests.delete(request);
   }
 
-  /** Never rejects. */
+  /** Checks whether its caller still has the rights. Never rejects. */
   async #check(request: OpenRequest): Promise<void> {
     const { context, pathName, end } = request;
     const refusal = await context.state.check?.({ req: context.req, state: { ...context.state, pathName } });

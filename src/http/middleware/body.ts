@@ -25,7 +25,7 @@ export interface BodyCosts extends Timing {
   readonly connections?: { receive(request: IncomingMessage): void } | undefined;
 }
 
-/** Which bodies are read. */
+/** The bodies that are read. */
 interface BodyRule {
   readonly kind: BodyKind;
   /** The largest body, in bytes. */

@@ -7,7 +7,7 @@ import { type BytesReply, bytes } from './reply.ts';
 /** UTF-16 units of JSON that are made in one task of the scheduler. */
 const PIECE_UNITS = 32_768;
 
-/** As `json` with status 200. */
+/** The reply of `json` with status 200, written in several turns of the event loop. */
 export async function jsonInTurns(value: object, scheduler: TaskScheduler): Promise<BytesReply> {
   return bytes(200, await joinedInTurns(jsonPieces(value), scheduler));
 }

@@ -53,7 +53,7 @@ export async function listReply(
   }
 }
 
-/** Without items that have no name, or no URI: clients cannot use them. */
+/** Leaves out items without a name, or without a URI, which clients cannot use. */
 function* piecesOf(
   list: ListField,
   { items: all, cut, instanceId }: ListResult,

@@ -130,13 +130,13 @@ export const restCallRoutes: readonly HttpRoute[] = [
 
 interface ListRouteOptions {
   readonly item: TSchema;
-  /** Default: the field. */
+  /** What the list has, for its description. Default: the field. */
   readonly what?: string;
   /** The capability of servers with such a list. Default: the field. */
   readonly feature?: string;
   /** Makes the record of an item. Default: the item itself. */
   readonly show?: (value: JsonObject) => object;
-  /** Default: an object with the items, their count, and a warning. */
+  /** The schema of the answer. Default: an object with the items, their count, and a warning. */
   readonly body?: TSchema;
 }
 

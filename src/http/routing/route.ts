@@ -45,7 +45,7 @@ export interface HttpRoute {
   readonly scope: 'open' | Scope | readonly Scope[];
   readonly answers: Readonly<Record<number, AnswerDoc>>;
   readonly errors: readonly ErrorCode[];
-  /** Default: `json`. */
+  /** The kind of body. Default: `json`. */
   readonly bodyKind?: BodyKind;
   /**
    * `json-rpc`: the handler counts the requests in the body (`request.consume`), its errors are JSON-RPC errors, except those of

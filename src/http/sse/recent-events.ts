@@ -180,7 +180,7 @@ export class RecentEvents {
     };
   }
 
-  /** Called twice per call: while no reader follows calls, it costs a look-up and a write. */
+  /** It is called twice per call. While no reader follows calls, it costs a look-up and a write. */
   #keep(event: GatewayEvent | PeerEvent): void {
     const slot = this.#next % this.#size;
     this.#ring[slot] = event;

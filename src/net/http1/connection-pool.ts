@@ -23,7 +23,7 @@ interface PoolOptions {
   readonly maxConnections: number;
   /** False: a connection carries one request, whose answer may take any time. Default: true. */
   readonly isKept?: boolean;
-  /** Default: failures are handled at once, and no connection rests. */
+  /** Handles many failures in turns. Default: they are handled at once, and no connection rests. */
   readonly scheduler?: ConnectionOwner['scheduler'] | undefined;
 }
 

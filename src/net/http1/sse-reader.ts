@@ -14,7 +14,7 @@ const MAX_NAME_LENGTH = 'event'.length;
 /** Longer types are cut: no known one is as long, and the budget of incomplete answers does not count them. */
 const MAX_TYPE_LENGTH = 64;
 
-/** Counted for each line of data besides its bytes, so that a million empty lines are not free. */
+/** The bytes that count for each line of data besides its own, so that a million empty lines are not free. */
 const LINE_BYTES = 64;
 
 const HEADER_VALUE = /^[\x21-\x7e\x80-\xff]([\x20-\x7e\x80-\xff]{0,1022}[\x21-\x7e\x80-\xff])?$/;

@@ -22,7 +22,7 @@ export interface OutsideRequest {
   readonly lookup?: LookupFunction;
   /** Certificates of authorities, in PEM. */
   readonly ca?: string | undefined;
-  /** Default: the server is one of the operator. */
+  /** Reads the handshakes of TLS with servers that outsiders name. Default: the server is one of the operator. */
   readonly handshakes?: OutsideHandshakes;
   readonly alarm: Clock['alarm'];
   /** The longest time until the whole answer was read. */

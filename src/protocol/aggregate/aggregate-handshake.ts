@@ -25,7 +25,7 @@ const MAX_INSTRUCTIONS = 64 * 1024;
 const MAX_VALUES = 2_000;
 const INTRODUCTION = 'The names of tools and prompts begin with the name of their server and `__`.';
 
-/** Always announces lists and their changes, since templates come and go; everything else if an instance has it. */
+/** The result always announces lists and their changes, since templates come and go; everything else if an instance has it. */
 export function aggregateHandshakeResult(
   templates: readonly TemplateHandshakes[],
   presentation: Presentation = {},

@@ -33,7 +33,10 @@ export const MAX_UNOPENED = 1_000;
 /** Headers that a client of HTTP+SSE does not know when it opens its stream. */
 const LATER_HEADERS = ['mcp-session-id', 'mcp-protocol-version'] as const;
 
-/** Undefined when it opens no stream. At a shared path a GET must name event streams, and no header of later transports. */
+/**
+ * The result is undefined when it opens no stream. At a shared path a GET must name event streams, and no header of later
+ * transports.
+ */
 export function opensSse({ method, headers, sse }: McpRequest): SseOpening | undefined {
   if (method !== 'GET' || sse === undefined || sse.isOnly) return sse;
   const isOld = LATER_HEADERS.every((name) => headers[name] === undefined) && namesEventStream(headers);

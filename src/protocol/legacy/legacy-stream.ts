@@ -36,7 +36,7 @@ interface StreamDeps extends SessionStreamDeps {
   readonly key: string;
   /** The id of the request, if the stream answers only one: see EventPosition. */
   readonly request?: JsonRpcId | undefined;
-  /** Called when the connection is lost before the stream has ended. */
+  /** It is called when the connection is lost before the stream has ended. */
   readonly onLost?: () => void;
   readonly onDiscarded?: () => void;
 }

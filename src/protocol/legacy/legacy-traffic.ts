@@ -60,7 +60,10 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   #questions: LegacyQuestions | undefined;
   #messages: Subscription | undefined;
   #idleSinceMs: number | undefined;
-  /** Since when calls have been under way without a stream or a message of the client, and whether the session has a report of it. */
+  /**
+   * The time since which calls have been under way without a stream or a message of the client, and whether the session has a
+   * report of it.
+   */
   #away: { readonly sinceMs: number; isReported: boolean } | undefined;
   /** See Canceller: set while a request is being cancelled. */
   cancelReason: string | undefined;

@@ -107,7 +107,7 @@ export class SseConnection {
     reply.onGone(() => this.#stream === stream && this.#lose(request));
   }
 
-  /** Perhaps not the client is gone but the node that it is connected to: then it opens another stream. */
+  /** Ends the connection. Perhaps not the client is gone but the node that it is connected to: then it opens another stream. */
   #lose({ isForwarded = false }: McpRequest): void {
     if (!isForwarded || !this.hasSession) {
       this.close();

@@ -89,10 +89,12 @@ export class TokenCounts {
 
   /** The tools that have each token, made in several turns of the event loop. `tokenCount`: the tokens of the vocabulary. */
   async postings(tokenCount: number, scheduler: TaskScheduler): Promise<Postings> {
-    /** By field and token, the number of tools that have it there; by token, the number of tools that have it. */
+    /**
+     * The number of tools that have a token in a field, by field and token; then the number of tools that have it, by token.
+     */
     const having = new Uint32Array(INDEXED_FIELDS.length * tokenCount);
     const begins = new Uint32Array(tokenCount + 1);
-    /** By token, the last tool that was read, plus 1. */
+    /** The last tool that was read with a token, plus 1; by token. */
     const last = new Uint32Array(tokenCount);
     await this.#eachCount(scheduler, (token, tool, field) => {
       increase(having, field * tokenCount + token);

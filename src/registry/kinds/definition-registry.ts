@@ -25,7 +25,7 @@ import { type Protection, refuseDenied, refuseExposing } from '../refusals.ts';
 
 /** Characters of one stored definition as JSON. */
 const MAX_CHARACTERS = 256 * 1024;
-/** Stored definitions of one registry. */
+/** The most definitions that one registry stores. */
 export const MAX_DEFINITIONS = 1_000;
 /** Memory of all large definitions of one registry (keptBytes). */
 export const MAX_DEFINITION_BYTES = 64 * 1024 * 1024;
@@ -86,7 +86,7 @@ export class DefinitionRegistry {
     return stored;
   }
 
-  /** Undefined: none is stored. */
+  /** The result is undefined when none is stored. */
   find(template: string): TemplateDefinition | undefined {
     return this.#definitions.stored(template);
   }

@@ -40,8 +40,8 @@ export interface ViewCondition {
   /** See etagOf: PRECONDITION_FAILED for another one. `*`: any that exists. Default: no condition. */
   readonly ifMatch?: string | undefined;
   /**
-   * Called with the version that the change replaces, which another node may have just stored; rejects when the caller may not
-   * change it. Default: every caller may.
+   * It is called with the version that the change replaces, which another node may have just stored; rejects when the caller
+   * may not change it. Default: every caller may.
    */
   readonly admit?: ((before: ViewDefinition | undefined) => void | Promise<void>) | undefined;
 }
@@ -143,7 +143,7 @@ export class ViewRegistry {
     });
   }
 
-  /** Undefined when the stored view is another one by now. */
+  /** Resolves with undefined when the stored view is another one by now. */
   async #delete(view: StoredView, fingerprint?: string): Promise<true | undefined> {
     const { definition } = view;
     if (!this.#steps.advance(await this.#deps.store.views.delete(view, fingerprint))) return undefined;

@@ -33,7 +33,7 @@ interface ToolApprovalsDeps extends Pick<PinnedScopeDeps, 'emit' | 'clock'> {
   readonly scheduler: TaskScheduler;
   /** The annotations of tools that the template sets. */
   readonly hintsOf: (template: string) => Readonly<Record<string, ToolHints>>;
-  /** Called when the approvals of a template have changed. */
+  /** It is called when the approvals of a template have changed. */
   readonly onChanged: (template: string) => void;
   /** Those of the registry, of whose changes the approvals are. */
   readonly steps: Pick<RegistrySteps, 'change' | 'advance'>;
@@ -289,7 +289,7 @@ export class ToolApprovals {
     else this.#deps.onChanged(id);
   }
 
-  /** Undefined while neither the template nor a view of it is pinned. */
+  /** The result is undefined while neither the template nor a view of it is pinned. */
   #newTrust(template: string): ToolTrust | undefined {
     const own = this.#templates.get(template);
     const views = [...(this.#viewsOf.get(template)?.values() ?? [])];

@@ -165,7 +165,7 @@ interface ProcessIdentity {
   readonly startTime: string;
 }
 
-/** Undefined where the system does not say, as on macOS and Windows. */
+/** The result is undefined where the system does not say, as on macOS and Windows. */
 function identityOf(pid: number): ProcessIdentity | undefined {
   try {
     const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();

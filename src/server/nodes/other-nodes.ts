@@ -62,7 +62,7 @@ export async function openOtherNodes(
  * on; they exist once this node has joined. Their modules are loaded only where there are other nodes.
  */
 export class OtherNodes {
-  /** Undefined without other nodes. */
+  /** It is undefined without other nodes. */
   readonly counts: ClusterCounts | undefined;
   /** Serves the requests that others forward to this node. Until it is set, they get 503. */
   serveForwarded: HttpApp['serveForwarded'] | undefined;
@@ -79,12 +79,12 @@ export class OtherNodes {
     this.counts = options.exist ? new ClusterCounts() : undefined;
   }
 
-  /** Undefined before this node has joined, and without other nodes. */
+  /** It is undefined before this node has joined, and without other nodes. */
   get table(): NodeTable | undefined {
     return this.#table;
   }
 
-  /** Undefined while no request is to be forwarded. */
+  /** It is undefined while no request is to be forwarded. */
   get peers(): ForwardingPeers | undefined {
     return this.#channel?.peers;
   }

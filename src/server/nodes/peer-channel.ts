@@ -28,7 +28,7 @@ const RECORDED_PER_MINUTE = 30;
 const CONNECT_MS = 5_000;
 
 export interface PeerChannel {
-  /** Undefined while no request is to be forwarded (setting cluster.forward). */
+  /** It is undefined while no request is to be forwarded (setting cluster.forward). */
   readonly peers: ForwardingPeers | undefined;
   /** Opens the link to an instance that another node runs. */
   readonly openInstance: Peers['openInstance'];

@@ -20,7 +20,8 @@ import { WaitingAnswers } from './waiting-answers.ts';
 export const MAX_REQUEST_HEADERS = 256;
 
 /**
- * Taken from the loaded module, since an `import` of node:http reads all its exports, also those that load Node's `fetch`: 14 MB.
+ * They are taken from the loaded module, since an `import` of node:http reads all its exports, also those that load Node's
+ * `fetch`: 14 MB.
  */
 const { createServer, ServerResponse: NodeResponse } = process.getBuiltinModule('node:http');
 type Limits = ServerOptions<typeof BodyRequest>;
@@ -60,7 +61,7 @@ interface ListenOptions {
   /** Shared by all ports of a gateway. Default: connections of these ports only. */
   readonly connections?: OpenConnections;
   readonly timeouts?: ReceiveTimeouts;
-  /** Default: plain HTTP. */
+  /** TLS of the port. Default: plain HTTP. */
   readonly tls?: PublicTls | undefined;
   /**
    * The numbers for ports of the settings that are 0. In a worker, node:cluster knows which one it gave only while another

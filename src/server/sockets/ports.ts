@@ -33,7 +33,7 @@ interface PortsOptions {
 export class Ports {
   /** Serves every request. While the gateway starts: 503. */
   serve: RequestListener = createStartingApp();
-  /** Undefined until the gateway exists. */
+  /** It is undefined until the gateway exists. */
   app: Pick<HttpApp, 'metrics' | 'readiness'> | undefined;
   readonly connections: OpenConnections;
   /** The address at which clients reach the gateway. */
@@ -90,7 +90,7 @@ export class Ports {
 }
 
 /**
- * Undefined without the settings. Rejects with ConfigError for one without the other, and with OperatorError for
+ * Resolves with undefined without the settings. Rejects with ConfigError for one without the other, and with OperatorError for
  * files that cannot be used.
  */
 export async function publicTlsOf(

@@ -62,8 +62,8 @@ function sum(bytes: ReadonlyMap<ServerResponse, number>): number {
 }
 
 /**
- * When a connection ends, Node makes an error for each request that it has read from it; with their traces, 400
- * requests on each of 1,900 connections take 10 s.
+ * Leaves the traces out of errors of this socket. When a connection ends, Node makes an error for each request that it has read
+ * from it; with their traces, 400 requests on each of 1,900 connections take 10 s.
  */
 function withoutTraces(socket: Socket): void {
   const { stackTraceLimit } = Error;

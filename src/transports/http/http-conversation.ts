@@ -44,7 +44,7 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
   #messages: Subject<ServerMessage> | undefined;
   #resumed: Subject<void> | undefined;
   #closing: Promise<void> | undefined;
-  /** Set for the conversation of the transport itself. */
+  /** It is set for the conversation of the transport itself. */
   readonly #replacement: SessionReplacement | undefined;
 
   /** `profile`: the client; undefined for the conversation of the transport itself. */

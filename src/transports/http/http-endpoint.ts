@@ -31,7 +31,7 @@ export type Headers = Sending['headers'];
 interface SendOptions {
   /** The cookies of the conversation. Default: none are sent or kept. */
   readonly jar?: CookieJar | undefined;
-  /** Default: the path of the endpoint. */
+  /** The path of the request. Default: that of the endpoint. */
   readonly path?: string | undefined;
   /**
    * True when the answer is a stream that stays open: it gets a connection of its own, because calls need those of the

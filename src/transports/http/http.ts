@@ -108,7 +108,7 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
     return this.#openingsMade;
   }
 
-  /** Undefined when the backend keeps no sessions, which another opening may have found out meanwhile. */
+  /** Resolves with undefined when the backend keeps no sessions, which another opening may have found out meanwhile. */
   async #openFor(
     profile: ClientProfile,
     signal: AbortSignal,

@@ -9,7 +9,7 @@ import type { OpenOptions } from '../open-options.ts';
 import type { ConversationOpening } from '../transport.ts';
 import { openOnPipe } from './stdio-handshake.ts';
 
-/** Started processes that wait for the next client. */
+/** The number of started processes that wait for the next client. */
 const WARM_PROGRAMS = 1;
 
 /** A warm program is stopped after this time, so that templates with few sessions do not keep one for ever. */

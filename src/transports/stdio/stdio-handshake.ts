@@ -26,7 +26,7 @@ import type { StdioChannel } from './stdio-channel.ts';
 type PipeOpening = Omit<ChannelOpening, 'first'>;
 
 interface SharedOpening extends PipeOpening, Pick<OpenOptions, 'history'> {
-  /** Default: PROBE_TIMEOUT_MS. */
+  /** The longest wait for the answer to the probe, in ms. Default: PROBE_TIMEOUT_MS. */
   readonly probeTimeoutMs?: number | undefined;
 }
 
@@ -110,7 +110,7 @@ function probing(channel: Channel, probe: Probe, clock: Clock): HandshakeChannel
     request: (request) => (sent === undefined ? ask(request) : channel.request(request)),
     initialized: () => channel.initialized(),
     /**
-     * Called at the end of the handshake: a program that does not know the probe may not accept a cancellation before
+     * It is called at the end of the handshake: a program that does not know the probe may not accept a cancellation before
      * `initialize`.
      */
     cancelProbe: () => sent?.unsubscribe(),

@@ -125,7 +125,7 @@ class PeerConversation implements Conversation {
     this.#sharesExchanges = opened.sharesExchanges === true;
   }
 
-  /** Undefined when the backend has no dedicated conversations. */
+  /** Resolves with undefined when the backend has no dedicated conversations. */
   static open(
     link: PeerLink,
     ownerId: string,

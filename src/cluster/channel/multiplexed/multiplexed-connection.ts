@@ -40,9 +40,9 @@ interface MultiplexedConnectionOptions {
   readonly host: string;
   /** Token of this node. */
   readonly token: string;
-  /** Called once, when it takes no more requests. */
+  /** It is called once, when it takes no more requests. */
   readonly over: () => void;
-  /** Called with each request that was taken and is not sent. */
+  /** It is called with each request that was taken and is not sent. */
   readonly returned: (exchange: PeerExchange, token: string) => void;
 }
 
@@ -102,8 +102,8 @@ export class MultiplexedConnection {
   }
 
   /**
-   * Called each second while exchanges are under way. A device between the nodes may have forgotten this
-   * connection alone: then it leaves.
+   * It is called each second while exchanges are under way. A device between the nodes may have forgotten this connection
+   * alone: then it leaves.
    */
   probe(nowMs: number): void {
     if (this.#head !== undefined || this.#exchanges.size === 0) return;

@@ -96,7 +96,7 @@ type PartKind = typeof MESSAGE.part | typeof MESSAGE.last;
 interface WaitingAnswer {
   readonly parts: Buffer[];
   bytes: number;
-  /** That of its newest part: `last` once it is whole. */
+  /** The kind of its newest part: `last` once it is whole. */
   kind: PartKind;
 }
 
@@ -184,7 +184,7 @@ export class MessageWriter {
     this.#socket.write(whole, this.#written);
   };
 
-  /** Called after a write: writes the answers that wait, also those that began to wait meanwhile. */
+  /** It is called after a write: writes the answers that wait, also those that began to wait meanwhile. */
   readonly #written = (): void => {
     if (this.#waiting.size > 0) this.turn();
   };

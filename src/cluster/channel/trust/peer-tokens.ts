@@ -240,7 +240,7 @@ function clientIn(value: unknown, countedId: string): Pick<Principal, 'client'> 
   return { client: { name, countedId, audience, obtainable: new Set() } };
 }
 
-/** Undefined when one of them is not a list: left out, it would not restrict the caller. */
+/** The result is undefined when one of them is not a list: left out, it would not restrict the caller. */
 function rightsIn({ templates, views, tools }: JsonObject): Rights | undefined {
   const [ofTemplates, ofViews] = [textsIn(templates), textsIn(views)];
   const ofTools = Array.isArray(tools) ? tools.map(textsIn).filter((list) => list !== undefined) : undefined;

@@ -68,12 +68,12 @@ export class OrmConnection {
     return this.#opening;
   }
 
-  /** To be called when an operation has succeeded. */
+  /** Notes that an operation has succeeded. */
   succeeded(): void {
     this.#succeededAtMs = systemClock.now();
   }
 
-  /** To be called when an operation has failed for another reason than a conflict. */
+  /** Notes that an operation has failed for another reason than a conflict. */
   failed(): void {
     if (this.#deps.database.isFile) this.drop();
     else this.#isLost = true;

@@ -24,7 +24,7 @@ const MAX_NAMED = 8;
 
 /** The tool or prompt that a name stands for at its template. */
 export interface OwnTarget extends OwnName {
-  /** Under which name it is listed; absent where that does not matter. */
+  /** The name under which it is listed; absent where that does not matter. */
   readonly listed?: string;
   /** Whether it may be called twice, where annotations of the view say it. */
   readonly isRepeatable?: boolean | undefined;

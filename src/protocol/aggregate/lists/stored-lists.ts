@@ -68,7 +68,7 @@ export class StoredLists {
     this.#deps = deps;
   }
 
-  /** Undefined when there is none, or it cannot be read. Never rejects. */
+  /** Resolves with undefined when there is none, or it cannot be read. Never rejects. */
   async find(
     template: string,
     list: ListField,
@@ -84,7 +84,7 @@ export class StoredLists {
     return { items, bytes, ageMs: Math.max(clock.wall() - Date.parse(stored.readAt), 0) };
   }
 
-  /** Never waits, and never throws. */
+  /** Stores the list soon. It never waits, and never throws. */
   keep(
     template: string,
     list: ListField,
@@ -139,7 +139,7 @@ function listKey(template: string, list: ListField, capabilities: JsonObject): s
   return shortKey(template, list, canonicalText(capabilities));
 }
 
-/** Undefined for a damaged value. */
+/** The result is undefined for a damaged value. */
 function itemsIn(value: string): JsonObject[] | undefined {
   const items = jsonIn(value, parseExact);
   return Array.isArray(items) ? items.filter(isJsonObject) : undefined;

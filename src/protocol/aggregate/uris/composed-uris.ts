@@ -61,7 +61,10 @@ export function isUpdate<E extends { readonly kind: string }>(event: E): event i
 /** The subscriptions of a client: by the URI at the template, the URIs as the client named them. */
 export type AskedNames = ReadonlyMap<string, readonly string[]>;
 
-/** By the URI at the template: `asked` is the URI as the client named it, `own` that of the template. */
+/**
+ * The URIs by which the client named them, by the URI at the template: `asked` is the URI as the client named it, `own` that of
+ * the template.
+ */
 export function askedNames(subscribed: Iterable<readonly [asked: string, own: string]>): AskedNames {
   const names = new Map<string, string[]>();
   for (const [asked, own] of subscribed) {

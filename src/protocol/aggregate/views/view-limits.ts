@@ -117,7 +117,7 @@ function othersIn(value: JsonObject, texts: readonly TextBlock[]): number {
 
 type TextBlock = JsonObject & { readonly text: string };
 
-/** Undefined unless all blocks are texts. */
+/** The result is undefined unless all blocks are texts. */
 function textsIn(content: unknown): readonly TextBlock[] | undefined {
   if (!Array.isArray(content)) return undefined;
   const blocks: readonly unknown[] = content;

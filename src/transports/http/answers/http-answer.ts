@@ -20,7 +20,7 @@ import { readRefusal } from './refusal-text.ts';
 
 /** Gets the messages of an answer as they arrive, then its end or its failure. */
 export interface AnswerSink {
-  /** Asked when there is a connection for the request. False: it is not sent, and the sink gets nothing more. */
+  /** It is asked when there is a connection for the request. False: it is not sent, and the sink gets nothing more. */
   mayBeSent?(): boolean;
   began?(): void;
   /** The caller for whom the request is sent, if it is known. */
@@ -29,7 +29,7 @@ export interface AnswerSink {
   message(message: BackendMessage): void;
   /** An event of another type than `message`, which only HTTP+SSE has. */
   event?(type: string, data: Buffer): void;
-  /** Called once, at the end; not after `abort`. */
+  /** It is called once, at the end; not after `abort`. */
   finished(ending: AnswerEnding): void;
 }
 
@@ -55,7 +55,7 @@ export interface Sender {
   readonly tokens?: BearerTokens | undefined;
   /** Counts the memory of unfinished answers. Default: it is not counted. */
   readonly answers?: InstanceHeldBytes | undefined;
-  /** Default: large bodies that end in one turn of the event loop are all read in it. */
+  /** Reads large bodies in turns. Default: all that end in one turn of the event loop are read in it. */
   readonly scheduler?: Pick<TaskScheduler, 'run'> | undefined;
   send(sending: Sending, answer: HttpAnswer): void;
   /** The path of a URL in an answer to `from`; undefined for another origin. */

@@ -29,7 +29,10 @@ interface HttpSessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client'
   readonly known?: Era;
   /** The era of the session that this one replaces. */
   readonly previous?: Era;
-  /** Called before the rejection when the failed handshake was given a session: `deleted` resolves within LIMITS.backgroundMs. */
+  /**
+   * It is called before the rejection when the failed handshake was given a session: `deleted` resolves within
+   * LIMITS.backgroundMs.
+   */
   readonly onAbandoned?: (deleted: Promise<void>) => void;
 }
 
