@@ -8,7 +8,7 @@ import { CHANGES_ONLY } from '../spec/helpers/http/anonymous-auth.ts';
 import { Passwords } from '../src/auth/accounts/passwords.ts';
 import { composeAuth } from '../src/auth/auth.ts';
 import type { Credentials } from '../src/auth/credentials.ts';
-import { rowOfGrant } from '../src/auth/oauth/grant-rows.ts';
+import { rowOfGrant } from '../src/auth/grants/grant-rows.ts';
 import { GatewayAddress } from '../src/domain/accounts/resource.ts';
 import { systemClock } from '../src/domain/time/clock.ts';
 import { MemoryStore } from '../src/persistence/memory/memory-store.ts';

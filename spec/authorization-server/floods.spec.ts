@@ -1,7 +1,7 @@
 // Requests that leave a row are bounded, and so are the rows of one user and of one grant.
 
 import * as assert from 'uvu/assert';
-import { grantOf, rowOfGrant } from '../../src/auth/oauth/grant-rows.ts';
+import { grantOf, rowOfGrant } from '../../src/auth/grants/grant-rows.ts';
 import { oauthKey } from '../../src/persistence/oauth-rows.ts';
 import { appFor } from '../helpers/http/app.ts';
 import { askToken, begin, REDIRECT, register, startSignIn, tokensOf } from '../helpers/identity/sign-in.ts';

@@ -5,7 +5,7 @@ import {
   refreshAuthorization,
 } from '@modelcontextprotocol/sdk/client/auth.js';
 import * as assert from 'uvu/assert';
-import { AccessTokens } from '../../src/auth/oauth/access-tokens.ts';
+import { AccessTokens } from '../../src/auth/grants/access-tokens.ts';
 import { GatewayAddress } from '../../src/domain/accounts/resource.ts';
 import { appFor } from '../helpers/http/app.ts';
 import {

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import * as assert from 'uvu/assert';
-import { OAuthKeys } from '../../src/auth/oauth/oauth-keys.ts';
+import { OAuthKeys } from '../../src/auth/grants/oauth-keys.ts';
 import type { AuthorizationServerOptions } from '../../src/authorization-server/authorization-server.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { clientKeyOf } from '../../src/persistence/oauth-rows.ts';

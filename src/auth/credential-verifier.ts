@@ -10,8 +10,8 @@ import { isFirstAdmin } from './accounts/accounts.ts';
 import { isKey, isSecretOf, type ParsedKey, parseKey } from './accounts/api-keys.ts';
 import { KeyLookups, WRONG_KEY } from './accounts/key-lookups.ts';
 import type { Tokens } from './accounts/tokens.ts';
-import { type AccessClaims, type AccessTokens, isAccessToken } from './oauth/access-tokens.ts';
-import type { Grants } from './oauth/grants.ts';
+import { type AccessClaims, type AccessTokens, isAccessToken } from './grants/access-tokens.ts';
+import type { Grants } from './grants/grants.ts';
 import {
   type AccountStatus,
   accessPrincipal,

@@ -22,7 +22,7 @@ import {
 } from '../domain/accounts/account.ts';
 import type { Grant } from '../domain/accounts/grant.ts';
 import { commonRights, isRestricted, type Rights, type RightsLists } from '../domain/accounts/rights.ts';
-import type { AccessClaims } from './oauth/access-tokens.ts';
+import type { AccessClaims } from './grants/access-tokens.ts';
 
 /** The settings from which rights follow: the hourly limits of users and keys, and the roles. */
 export type RightsSettings = Pick<Config, 'userHourlyLimit' | 'apiKeyHourlyLimit'> & KnownRoles;

@@ -18,7 +18,7 @@ import { LruMap } from '../domain/memory/lru-map.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import type { Identity } from './credential-verifier.ts';
-import { type Grants, usersOf } from './oauth/grants.ts';
+import { type Grants, usersOf } from './grants/grants.ts';
 import { type AccountStatus, isActive, statusOf } from './principals.ts';
 
 /** Interval of the checks: the longest time until an expiry, or an unreported change, takes effect. */

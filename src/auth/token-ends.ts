@@ -8,8 +8,8 @@ import { isKey } from './accounts/api-keys.ts';
 import type { Tokens } from './accounts/tokens.ts';
 import type { ForeignTokens } from './credential-verifier.ts';
 import { bearerOf, type Credentials } from './credentials.ts';
-import { type AccessTokens, isAccessToken } from './oauth/access-tokens.ts';
-import type { Grants } from './oauth/grants.ts';
+import { type AccessTokens, isAccessToken } from './grants/access-tokens.ts';
+import type { Grants } from './grants/grants.ts';
 
 interface TokenEndsOptions {
   readonly accounts: Pick<AccountStore, 'endToken' | 'changeUser'>;

@@ -2,8 +2,8 @@
 // happen once over all nodes is one conditional update; the second try ends the grant. Source: ADR 201.
 
 import { type Adapter, type AdapterPayload, errors } from 'oidc-provider';
-import type { SignedClaims } from '../auth/oauth/access-tokens.ts';
-import { grantOf, rowOfGrant } from '../auth/oauth/grant-rows.ts';
+import type { SignedClaims } from '../auth/grants/access-tokens.ts';
+import { grantOf, rowOfGrant } from '../auth/grants/grant-rows.ts';
 import type { Grant } from '../domain/accounts/grant.ts';
 import { type Clock, DAY_MS, HOUR_MS } from '../domain/time/clock.ts';
 import { clientKeyOf, oauthKey } from '../persistence/oauth-rows.ts';

@@ -6,8 +6,8 @@
 import { randomUUID } from 'node:crypto';
 import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
 import type { AuditLog } from '../auth/audit/audit-log.ts';
+import { grantOf, rowOfGrant } from '../auth/grants/grant-rows.ts';
 import type { Assertion, AssertionUser, Issuers } from '../auth/issuers/issuers.ts';
-import { grantOf, rowOfGrant } from '../auth/oauth/grant-rows.ts';
 import { CLIENT_SCOPES, nameWithClient, type ResourcePath, type Scope } from '../domain/accounts/account.ts';
 import type { Grant } from '../domain/accounts/grant.ts';
 import { opens } from '../domain/accounts/resource.ts';

@@ -2,8 +2,8 @@
 // gets.
 
 import type { Provider } from 'oidc-provider';
+import type { AccessTokens, SignedClaims } from '../auth/grants/access-tokens.ts';
 import { WindowCounter } from '../auth/limits/rate-limiter.ts';
-import type { AccessTokens, SignedClaims } from '../auth/oauth/access-tokens.ts';
 import { PROVIDER_CALLBACK } from '../config/provider-settings.ts';
 import { CLIENT_SCOPES, userPrincipalId } from '../domain/accounts/account.ts';
 import { asGatewayError, hasCode } from '../domain/errors/errors.ts';

@@ -10,7 +10,7 @@ import {
   Provider,
 } from 'oidc-provider';
 import type { Logger } from 'pino';
-import type { KeySet } from '../auth/oauth/oauth-keys.ts';
+import type { KeySet } from '../auth/grants/oauth-keys.ts';
 import { SCOPES } from '../domain/accounts/account.ts';
 import { hasCode } from '../domain/errors/errors.ts';
 import { MAX_SKEW_MS } from '../domain/time/clock.ts';

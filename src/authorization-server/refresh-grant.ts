@@ -5,7 +5,7 @@
 
 import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
 import Type from 'typebox';
-import { grantOf, rowOfGrant } from '../auth/oauth/grant-rows.ts';
+import { grantOf, rowOfGrant } from '../auth/grants/grant-rows.ts';
 import type { Grant } from '../domain/accounts/grant.ts';
 import { decryptBytes, encryptBytes, encryptionKeyFrom } from '../domain/encrypted-bytes.ts';
 import { type Clock, DAY_MS, isRecent, sleep } from '../domain/time/clock.ts';

@@ -7,9 +7,9 @@ import { type Announcements, ensureFirstAdmin, forgetInitialPassword } from '../
 import type { FirstPassword } from '../auth/accounts/first-password.ts';
 import { Passwords } from '../auth/accounts/passwords.ts';
 import { type Auth, createAuth } from '../auth/auth.ts';
+import { OAuthKeys } from '../auth/grants/oauth-keys.ts';
 import type { IdentityProvider } from '../auth/issuers/identity-provider.ts';
 import type { Issuers } from '../auth/issuers/issuers.ts';
-import { OAuthKeys } from '../auth/oauth/oauth-keys.ts';
 import type { AuthorizationServerOptions } from '../authorization-server/authorization-server.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';

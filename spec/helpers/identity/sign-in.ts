@@ -12,8 +12,8 @@ import type {
   OAuthClientInformationFull,
   OAuthClientMetadata,
 } from '@modelcontextprotocol/sdk/shared/auth.js';
+import { OAuthKeys } from '../../../src/auth/grants/oauth-keys.ts';
 import { Issuers } from '../../../src/auth/issuers/issuers.ts';
-import { OAuthKeys } from '../../../src/auth/oauth/oauth-keys.ts';
 import type { AuthorizationServerOptions } from '../../../src/authorization-server/authorization-server.ts';
 import type { LazyAuthorizationServer } from '../../../src/authorization-server/lazy-authorization-server.ts';
 import type { IssuerSetting } from '../../../src/config/issuer-settings.ts';

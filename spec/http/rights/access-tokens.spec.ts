@@ -3,7 +3,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { SignJWT } from 'jose/jwt/sign';
 import * as assert from 'uvu/assert';
-import { rowOfGrant } from '../../../src/auth/oauth/grant-rows.ts';
+import { rowOfGrant } from '../../../src/auth/grants/grant-rows.ts';
 import { grantPrincipalId, type Scope } from '../../../src/domain/accounts/account.ts';
 import { GatewayAddress } from '../../../src/domain/accounts/resource.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';

@@ -27,7 +27,7 @@ import { definedFields } from '../../domain/json/json.ts';
 import { timestampOf } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { AccountStore } from '../../persistence/store.ts';
-import { type Grants, usersOf } from '../oauth/grants.ts';
+import { type Grants, usersOf } from '../grants/grants.ts';
 import { newKey } from './api-keys.ts';
 import type { HashCaller, Passwords } from './passwords.ts';
 

@@ -25,7 +25,7 @@ import { jsonIn } from '../../domain/json/json.ts';
 import { cutText } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { ForeignTokens, Identity } from '../credential-verifier.ts';
-import type { AccessClaims } from '../oauth/access-tokens.ts';
+import type { AccessClaims } from '../grants/access-tokens.ts';
 import { issuedPrincipal, type RightsSettings, scopesOfRole } from '../principals.ts';
 import { claimOf, groupsIn, roleForGroups } from './claims.ts';
 import type { CompanyAccounts } from './company-accounts.ts';

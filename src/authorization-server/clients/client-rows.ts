@@ -1,7 +1,7 @@
 // Clients as rows of the table `oauth`. Commands load client-record.ts, and not the code that checks rows.
 
 import Type from 'typebox';
-import { StoredRightsLists, StoredScopes } from '../../auth/oauth/grant-rows.ts';
+import { StoredRightsLists, StoredScopes } from '../../auth/grants/grant-rows.ts';
 import { rowReader } from '../../persistence/oauth-rows.ts';
 import type { OAuthRow } from '../../persistence/oauth-store.ts';
 import { AUTH_METHODS, type ClientRecord } from './client-record.ts';

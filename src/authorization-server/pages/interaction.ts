@@ -2,8 +2,8 @@
 
 import { randomUUID } from 'node:crypto';
 import { errors, type Provider } from 'oidc-provider';
+import { rowOfGrant } from '../../auth/grants/grant-rows.ts';
 import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
-import { rowOfGrant } from '../../auth/oauth/grant-rows.ts';
 import {
   CLIENT_SCOPES,
   type DefinedRoles,

@@ -5,7 +5,7 @@ import { Accounts } from '../../auth/accounts/accounts.ts';
 import { forgetInitialPassword } from '../../auth/accounts/first-admin.ts';
 import { Passwords } from '../../auth/accounts/passwords.ts';
 import { AuditLog } from '../../auth/audit/audit-log.ts';
-import { Grants } from '../../auth/oauth/grants.ts';
+import { Grants } from '../../auth/grants/grants.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { systemClock } from '../../domain/time/clock.ts';

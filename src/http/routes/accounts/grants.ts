@@ -1,7 +1,7 @@
 // The grants of MCP clients: the permissions that users have given them, and their end. The authorization server makes grants.
 
 import Type, { type Static } from 'typebox';
-import type { Grants, ShownGrant } from '../../../auth/oauth/grants.ts';
+import type { Grants, ShownGrant } from '../../../auth/grants/grants.ts';
 import { countedIdOf, grantIdIn, mayDo, type Principal, SCOPES } from '../../../domain/accounts/account.ts';
 import { isRestricted } from '../../../domain/accounts/rights.ts';
 import { grantNotFound } from '../../../domain/errors/account-errors.ts';

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { grantOf, rowOfGrant } from '../../../src/auth/oauth/grant-rows.ts';
+import { grantOf, rowOfGrant } from '../../../src/auth/grants/grant-rows.ts';
 import type { Grant } from '../../../src/domain/accounts/grant.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { clientKeyOf, oauthKey } from '../../../src/persistence/oauth-rows.ts';

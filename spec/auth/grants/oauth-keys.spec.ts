@@ -1,7 +1,7 @@
 // The keys of access tokens: shared by all nodes, replaced in time, and published before they sign.
 
 import * as assert from 'uvu/assert';
-import { OAuthKeys } from '../../../src/auth/oauth/oauth-keys.ts';
+import { OAuthKeys } from '../../../src/auth/grants/oauth-keys.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -1,4 +1,5 @@
-// Verifies the access tokens of MCP clients: JWT (`at+jwt`, ES256) of this issuer for a resource of this gateway.
+// Verifies the access tokens of MCP clients, which the authorization server has issued: JWT (`at+jwt`, ES256) of this issuer
+// for a resource of this gateway.
 
 import type { KeyObject } from 'node:crypto';
 import { JWTExpired } from 'jose/errors';

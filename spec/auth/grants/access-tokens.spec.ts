@@ -6,7 +6,7 @@ import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { Passwords } from '../../../src/auth/accounts/passwords.ts';
 import { composeAuth } from '../../../src/auth/auth.ts';
-import { rowOfGrant } from '../../../src/auth/oauth/grant-rows.ts';
+import { rowOfGrant } from '../../../src/auth/grants/grant-rows.ts';
 import { countedIdOf, type Principal, type Role, type Scope } from '../../../src/domain/accounts/account.ts';
 import { GatewayAddress } from '../../../src/domain/accounts/resource.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';

@@ -1,4 +1,4 @@
-// Grants as rows of the table `oauth`.
+// Grants as rows of the table `oauth`. The authorization server writes them; verification reads them.
 
 import Type from 'typebox';
 import type { Scope } from '../../domain/accounts/account.ts';
