@@ -1,7 +1,6 @@
 // Sessions of a node that is drained continue at another node. Two gateways on one store; over HTTP, the request of a session that is
 // elsewhere would follow it there (spec/system/nodes/sessions/drained-sessions.spec.ts).
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { rowKeyOf } from '../../../src/actors/sessions/stored-row.ts';
 import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
@@ -14,6 +13,7 @@ import type { Store } from '../../../src/persistence/store.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
+import { intervalsOf, settled } from '../../helpers/time/simulated-time.ts';
 import { parsed } from '../../protocol/recorded-reply.ts';
 import { openSession, postTo, send } from './post.ts';
 
@@ -21,6 +21,8 @@ const test = suite('sessions of a drained node');
 const ADA: Principal = { ...ANONYMOUS, id: 'user:ada' };
 const READ = { method: 'resources/list' };
 const [LIFE_A, LIFE_B] = ['life-a--', 'life-b--'];
+/** The intervals between two groups of sessions that a drained node releases. */
+const parts = intervalsOf(100);
 let server: HttpFixture;
 let store: Store;
 let a: Gateway;
@@ -51,6 +53,7 @@ function start(nodeId: string, life: string): Promise<Gateway> {
   const successorOf = () => successor;
   return createGateway({
     store,
+    clock: parts.clock,
     node: { id: nodeId, life },
     others: { decideSession, successorOf },
     sessions: { recover: true },
@@ -63,7 +66,10 @@ const post = (gateway: Gateway, headers: object, message: JsonObject) =>
 const holderOf = async (session: { readonly 'mcp-session-id': string }) =>
   (await store.sessions.read([rowKeyOf(session['mcp-session-id'])]))[0]?.life;
 const isReleased = (...sessions: { readonly 'mcp-session-id': string }[]) =>
-  becomes(async () => (await Promise.all(sessions.map(holderOf))).every((life) => life === RELEASED), true);
+  becomes(async () => {
+    parts.ring();
+    return (await Promise.all(sessions.map(holderOf))).every((life) => life === RELEASED);
+  }, true);
 
 test('a session without a call is released, its stream ends, and it continues under its id at the other node', async () => {
   const [one, all] = [await openSession(a, 't', ADA), await openSession(a, undefined, ADA)];
@@ -107,7 +113,7 @@ test('nothing is released while no other node takes sessions', async () => {
   const session = await openSession(a, 't', ADA);
   successor = undefined;
   a.internals.readiness.drain();
-  await sleep(300);
+  parts.ring(3);
   assert.is((await post(a, session, READ)).status, 200);
   successor = LIFE_B;
   await isReleased(session);
@@ -138,19 +144,19 @@ test('a node that is resumed takes its sessions again, with their streams', asyn
   const seen = opened?.events.flatMap(({ data }) => (data.length > 0 ? [parsed(data).method] : []));
   const missed = ['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`);
   assert.equal([opened?.isEnded, seen], [false, missed]);
-  await sleep(300);
+  parts.ring(3);
+  await settled();
   assert.is(await holderOf(session), LIFE_A, 'it is not released again');
 });
 
 test('sessions are released over five seconds', async () => {
   const sessions = await Promise.all(Array.from({ length: 100 }, () => openSession(a, 't', ADA)));
-  const sinceMs = performance.now();
   a.internals.readiness.drain();
-  await sleep(1_000);
-  const left = a.sessions().length;
-  assert.ok(left > 60 && left < 90, `${left} after a second`);
+  parts.ring(10);
+  await becomes(() => a.sessions().length, 80);
+  parts.ring(39);
+  await becomes(() => a.sessions().length, 2);
   await isReleased(...sessions);
-  assert.ok(performance.now() - sinceMs > 4_500);
 });
 
 test.run();

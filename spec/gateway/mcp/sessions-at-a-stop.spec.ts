@@ -32,8 +32,8 @@ test('a call that waits for the mark of its session when the gateway stops is re
   const calling = post(gateway, session, UNSAFE);
   await becomes(() => stored.operations.includes('update'), true);
   const closing = gateway.close({ graceMs: 10_000 });
-  setTimeout(resolve, 300);
   const { data } = Object((await calling).answer.error);
+  resolve();
   assert.equal(
     [data.error_code, data.delivered, data.retry_after_seconds],
     ['BACKEND_UNAVAILABLE', undefined, 1],

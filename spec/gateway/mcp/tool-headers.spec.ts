@@ -1,7 +1,6 @@
 // Tools of a real HTTP server that require arguments in headers, used by clients of the modern era through a gateway: which of
 // them are listed, the log lines about the others, and tools whose headers change without a notice.
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { logEvents } from '../../../src/cli/foreground/event-log.ts';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
@@ -11,11 +10,13 @@ import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { until } from '../../helpers/eventually.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
+import { skippingClock } from '../../helpers/time/simulated-time.ts';
 import { Backend, REGION, tool } from '../../transports/http/tool-headers-harness.ts';
 import { type RawServer, startRawServer } from '../../transports/raw-server.ts';
 import { modernRequest, postTo } from './post.ts';
 
 const test = suite('tools with headers, through a gateway');
+const { clock, skip } = skippingClock();
 let gateway: Gateway;
 /** One after the other; by default instances are at the first. */
 let servers: (RawServer & { readonly backend: Backend })[];
@@ -31,7 +32,7 @@ test.before.each(async () => {
   events = [];
   lines = [];
   path = 't';
-  gateway = await createGateway();
+  gateway = await createGateway({ clock });
   gateway.events$.subscribe((event) => events.push(event));
   const write = (level: string) => (fields: object, message: string) =>
     void lines.push([level, message, { ...fields }]);
@@ -95,7 +96,7 @@ const REFUSED = [400, -32020];
 
 test('a client that knows a changed header is refused once, and a client with the old one from then on', async () => {
   await register('a');
-  await sleep(1_000); // a list is read again after a second
+  skip(1_000); // a list is read again after a second
   backend.pages = [[ZONED]];
   path = undefined;
   await listedAnew(backend, async () =>

@@ -1,12 +1,12 @@
 // `calls_per_minute` of a view where several nodes count together: one count of each caller, view and tool, whichever node gets a call.
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { RateLimiter } from '../../../src/auth/limits/rate-limiter.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { serving } from '../../helpers/backends/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
+import { passTurns } from '../../helpers/time/turns.ts';
 
 const test = suite('limits of a view on several nodes', { timeoutMs: 30_000 });
 const counts = new Map<string, number>();
@@ -63,7 +63,7 @@ test('a call that is cancelled while its tool is looked up is not counted, and i
     const cancelled = gateway.call('desk', 'echo', {}, { signal: over.signal }).catch(() => 'cancelled');
     over.abort();
     assert.is(await cancelled, 'cancelled');
-    await sleep(200);
+    await passTurns(20);
     assert.equal([taken, unhandled], [0, []]);
   } finally {
     process.off('unhandledRejection', note);

@@ -37,6 +37,34 @@ export function alarmsOf(lengthMs: number): { readonly clock: Clock; ring(): voi
   };
 }
 
+/** A clock whose background intervals of this length end only with `ring`; all else is the real time. */
+export function intervalsOf(lengthMs: number): { readonly clock: Clock; ring(times?: number): void } {
+  const running = new Set<() => void>();
+  const { background } = systemClock;
+  const every: typeof background.every = (everyMs, callback) => {
+    if (everyMs !== lengthMs) return background.every(everyMs, callback);
+    running.add(callback);
+    return () => void running.delete(callback);
+  };
+  return {
+    clock: { ...systemClock, background: { ...background, every } },
+    ring: (times = 1) => {
+      for (let n = 0; n < times; n += 1) for (const callback of [...running]) callback();
+    },
+  };
+}
+
+/** A clock of the real time, which `skip` puts forward; alarms do not ring earlier for that. */
+export function skippingClock(): { readonly clock: Clock; skip(ms: number): void } {
+  let skippedMs = 0;
+  return {
+    clock: { ...systemClock, now: () => systemClock.now() + skippedMs },
+    skip: (ms) => {
+      skippedMs += ms;
+    },
+  };
+}
+
 /** Waits four turns of the event loop, enough for all pending promises to settle. */
 export async function settled(): Promise<void> {
   for (let turns = 0; turns < 4; turns += 1) await turn();
