@@ -5,9 +5,15 @@ import { noHealthyError, noInstanceError } from '../../src/actors/no-instance.ts
 import { TemplateGroup } from '../../src/actors/template-group.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import type { InstanceState } from '../../src/domain/instances/instance.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import { suite } from '../helpers/suite.ts';
+import { untimedScheduler } from '../helpers/time/turns.ts';
 
 const test = suite('the error without an instance');
+const DEPS = {
+  ...{ random: Math.random, emit: () => {}, clock: systemClock },
+  ...{ scheduler: untimedScheduler(), trustOf: () => undefined },
+};
 const NO_INSTANCE = 'No instance of "t" is healthy right now';
 const instance = (id: string, state: InstanceState, reason: string | null = null) => ({ id, state, reason });
 const clauses = (instances: readonly object[]) => noHealthyError(groupOf(instances)).message;
@@ -48,7 +54,7 @@ test('a tool may exist while an untried instance may return, unless only one ins
 test.run();
 
 function groupOf(instances: readonly object[]): TemplateGroup {
-  const group = new TemplateGroup('t', DEFAULT_POLICY, Object({}));
+  const group = new TemplateGroup('t', DEFAULT_POLICY, DEPS);
   for (const [index, member] of instances.entries()) group.byId.set(`${index}`, Object(member));
   return group;
 }

@@ -7,6 +7,7 @@ import type { AttemptEnding } from '../../../src/actors/calls/call-events.ts';
 import { instanceMachine } from '../../../src/actors/instances/instance.machine.ts';
 import { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import type { InstanceEmission } from '../../../src/actors/instances/instance-setup.ts';
+import { TemplateGroup } from '../../../src/actors/template-group.ts';
 import { DEFAULT_POLICY, type TemplatePolicy } from '../../../src/balancing/policy.ts';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../../src/domain/calls/exchange-event.ts';
@@ -124,8 +125,10 @@ export class InstanceHarness {
       setAwaitingClient: () => {},
       ended: (_: Attempt, ending: AttemptEnding) => caller.endings.push(ending),
     };
-    const outliers = { sent: () => ({ atMs: now() }), noteMessage() {}, setAwaitingClient() {}, ended() {} };
-    const group = Object({ pool: { outliers }, queue: { advance() {} } });
+    const group = new TemplateGroup('t', DEFAULT_POLICY, {
+      ...{ random: Math.random, emit: () => {}, clock: { ...systemClock, now } },
+      ...{ scheduler: untimedScheduler(), trustOf: () => undefined },
+    });
     const attempt = new Attempt(call, group, this.ref, { request, conversation }, 1, undefined);
     attempt.start();
     return caller;

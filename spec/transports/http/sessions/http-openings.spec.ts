@@ -88,11 +88,13 @@ test('openings that time out together fail a few per turn of the event loop', ()
 
 test('conversations that ended are not kept', async () => {
   const ends: string[] = [];
-  const openings = new HttpOpenings<never>(HANDSHAKE_MS, new TaskScheduler(), systemClock);
+  const openings = new HttpOpenings(HANDSHAKE_MS, new TaskScheduler(), systemClock);
   const open = (name: string, closed$: Observable<Closed>) =>
-    openings.open('ada', new AbortController().signal, async () =>
-      Object({ closed$, end: () => ends.push(name) }),
-    );
+    openings.open('ada', new AbortController().signal, async () => ({
+      closed$,
+      close: async () => {},
+      end: () => void ends.push(name),
+    }));
   await open('ended', of(CLOSED));
   await open('open', NEVER);
   await openings.end(CLOSED);

@@ -36,7 +36,7 @@ export function sessionDeletes(
 }
 
 /** A conversation that ends alone, or with its transport. */
-interface EndableConversation extends Conversation {
+interface EndableConversation extends Pick<Conversation, 'closed$' | 'close'> {
   end(closed: Closed): Promise<void> | void;
 }
 
