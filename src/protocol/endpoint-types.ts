@@ -148,7 +148,6 @@ export interface EndpointOptions {
   readonly backends: (pathName: string | undefined) => Backends;
   readonly templatesOf?: TemplatesOfView;
   readonly questions: CallQuestions;
-  /** The id of a new session. */
   readonly newSessionId: () => string;
   /** Keys of at least 32 random bytes each. The first one encrypts; nodes that share them decrypt each other's texts. */
   readonly stateKeys: StateKeys;

@@ -17,7 +17,6 @@ import type { LeaseReaper } from '../programs/lease-reaper.ts';
 interface LeasedProgramsDeps {
   readonly fleet: Fleet;
   readonly reaper: LeaseReaper;
-  /** The id of this node. */
   readonly nodeId: string | undefined;
 }
 

@@ -26,7 +26,6 @@ const FAILED_RECHECKS = 5;
 /** Shortest time between two probes because of suspicious calls. */
 const PROMPTED_PROBE_MS = 1_000;
 
-/** The input of an instance actor. */
 export interface InstanceActorInput extends Timing {
   readonly definition: InstanceDefinition;
   readonly policy: TemplatePolicy;

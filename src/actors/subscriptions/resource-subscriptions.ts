@@ -74,7 +74,6 @@ class ResourceEntry {
   }
 }
 
-/** One client of one resource. */
 interface ResourceClient {
   readonly uri: string;
   readonly ownerId: string;

@@ -123,7 +123,6 @@ export class Peers {
     return this.#clientOf(life);
   }
 
-  /** The peer with this life. */
   ofLife(life: string): Peer | undefined {
     return this.#clientOf(life);
   }

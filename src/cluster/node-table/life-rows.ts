@@ -134,7 +134,6 @@ export class LifeRows {
     return known;
   }
 
-  /** This node as it is shown. */
   ownShownNode(life: string): ShownNode {
     const { own, version, since, report } = this.#options;
     return {

@@ -65,7 +65,6 @@ export interface NodeState {
   readonly own: OwnLife;
   /** The watches by life, without the lives of this process. */
   readonly watches: ReadonlyMap<string, LifeWatch>;
-  /** The leases by program. */
   readonly programs: ReadonlyMap<string, ProgramLease>;
   /** Lives of other processes of this machine, which their supervisor alone judges. Source: ADR 192. */
   readonly supervised: ReadonlyMap<string, SeenProcess>;

@@ -197,7 +197,6 @@ const USER = 'user:';
 const KEY = 'key:';
 const GRANT = 'grant:';
 
-/** The id of the principal of a user. */
 export function userPrincipalId(userId: string): string {
   return `${USER}${userId}`;
 }

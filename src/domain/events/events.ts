@@ -61,7 +61,6 @@ interface CallFields {
   readonly requestId?: string | undefined;
 }
 
-/** A call at one instance. */
 interface AttemptFields extends InstanceFields, CallFields {
   /** 1 for the first instance that was tried, and so on. Two may be under way at the same time. */
   readonly attempt: number;

@@ -42,7 +42,6 @@ export const MAX_METADATA_CHARACTERS = 64 * 1024;
 /** Values of metadata, keys included. */
 export const MAX_METADATA_VALUES = 1_000;
 
-/** The origin of a registration. */
 export interface RegistrationOrigin {
   /** Where the instance comes from. Default: `api`. */
   readonly source?: InstanceSource;

@@ -9,7 +9,6 @@ interface RequestGroup {
   isOverridden: boolean;
 }
 
-/** One request that is under way. */
 interface RequestUnderWay {
   /** True when the client has sent the opposite request since: its answer changes nothing. */
   readonly isOverridden: () => boolean;

@@ -73,7 +73,6 @@ export interface DeploymentOptions extends Timing {
   readonly peers?: Pick<Peers, 'ofLife'> | undefined;
 }
 
-/** A command of a client. */
 interface ClientCommand {
   readonly request: HttpRequest;
   readonly principal: Principal;

@@ -78,7 +78,6 @@ const GET_HEADERS = {
   'Last-Event-ID': 'Id of the last event that was read from an interrupted stream, which continues after it.',
 } as const;
 
-/** The answer to INITIALIZE. */
 const INITIALIZE_ANSWER = {
   jsonrpc: '2.0',
   id: 1,

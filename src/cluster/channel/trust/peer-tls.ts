@@ -13,7 +13,6 @@ import {
 import type { Secrets } from '../../../auth/secrets/secrets.ts';
 
 export interface PeerTls {
-  /** Options of a listener. */
   listener(): TlsOptions;
   /** Options of a connection to this host. */
   connection(host: string): ConnectionOptions;
