@@ -10,9 +10,11 @@ import {
   MESSAGE,
   MessageReader,
   MessageWriter,
+  TOKEN_SLOTS,
 } from '../../../../src/cluster/channel/multiplexed/multiplexed-wire.ts';
-import type { PeerExchange } from '../../../../src/cluster/channel/peer-exchange.ts';
+import { PeerExchange } from '../../../../src/cluster/channel/peer-exchange.ts';
 import { INSTANCE_PATHS } from '../../../../src/cluster/channel/peer-protocol.ts';
+import { ANONYMOUS } from '../../../../src/domain/accounts/account.ts';
 import { systemClock } from '../../../../src/domain/time/clock.ts';
 import { becomes, until } from '../../../helpers/eventually.ts';
 import { suite } from '../../../helpers/suite.ts';
@@ -37,18 +39,19 @@ async function withServer(take: (socket: Socket) => void, run: (port: number) =>
   }
 }
 
-test('the sender takes old ones back before it sends more', async () => {
+/** Sends a request with each of these tokens; resolves with the most bytes of tokens that the receiver had at a time. */
+async function sendWith(sent: readonly string[]): Promise<number> {
   const tokens = new Map<number, string>();
   const used: string[] = [];
+  let bytes = 0;
   let most = 0;
   const take = (socket: Socket) => {
     const reader = new MessageReader((kind, number, content) => {
-      if (kind === MESSAGE.token) tokens.set(number, content.toString('latin1'));
-      else if (kind === MESSAGE.request) used.push(tokens.get(content.readUInt16BE(0)) ?? '');
-      most = Math.max(
-        most,
-        [...tokens.values()].reduce((sum, { length }) => sum + length, 0),
-      );
+      if (kind === MESSAGE.request) used.push(tokens.get(content.readUInt16BE(0)) ?? '');
+      if (kind !== MESSAGE.token) return;
+      bytes += content.length - (tokens.get(number)?.length ?? 0);
+      tokens.set(number, content.toString('latin1'));
+      most = Math.max(most, bytes);
     });
     socket.once('data', () => {
       socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n');
@@ -63,23 +66,61 @@ test('the sender takes old ones back before it sends more', async () => {
         connect: (onread) => connect({ host: '127.0.0.1', port, onread }),
       },
     });
-    const caller = { requestId: 'r' };
-    const request = { target: INSTANCE_PATHS.exchange, body: Buffer.alloc(0), caller };
-    const exchange = { request, onRequestStart: () => true, onResponseError: () => {} } as unknown;
-    const sent: string[] = [];
-    for (let n = 0; n < 600; n += 1) {
-      const token = String(n % 400).padEnd(LARGE, 'x');
-      await until(() => connection.dispatch(exchange as PeerExchange, token), 'it takes the request');
-      sent.push(token);
-    }
-    await becomes(() => used.length, 600);
+    for (const token of sent)
+      await until(() => connection.dispatch(cancelledExchange(), token), 'it takes the request');
+    await becomes(() => used.length, sent.length);
     assert.equal(
       used.map((token) => token.slice(0, 5)),
       sent.map((token) => token.slice(0, 5)),
     );
-    assert.ok(most > MAX_TOKEN_BYTES - LARGE && most <= MAX_TOKEN_BYTES, `${most} bytes`);
     connection.destroy();
   });
+  return most;
+}
+
+/** An exchange that is cancelled as soon as it is sent. */
+function cancelledExchange(): PeerExchange {
+  const ignored = (): void => {};
+  const request = {
+    ...{
+      method: 'POST',
+      target: INSTANCE_PATHS.exchange,
+      headers: {},
+      body: Buffer.alloc(0),
+      isStream: false,
+    },
+    caller: { principal: ANONYMOUS, requestId: 'r', address: undefined },
+    isRepeatable: () => false,
+    mayBeSent: () => {
+      queueMicrotask(() => exchange.cancel());
+      return true;
+    },
+  };
+  const answer = {
+    ...{ head: ignored, data: () => true, end: ignored },
+    failed: ignored,
+    notHolder: ignored,
+  };
+  const events = { ...{ startedAtMs: 0, heard: ignored, refused: ignored }, lost: ignored, ended: ignored };
+  const exchange = new PeerExchange(request, answer, events);
+  return exchange;
+}
+
+const large = (n: number) => String(n).padEnd(LARGE, 'x');
+
+test('the sender takes old ones back before it sends more', async () => {
+  const most = await sendWith(Array.from({ length: 600 }, (_, n) => large(n % 400)));
+  assert.ok(most > MAX_TOKEN_BYTES - LARGE && most <= MAX_TOKEN_BYTES, `${most} bytes`);
+});
+
+test('the sender counts one that it has sent again in another slot', async () => {
+  const tokens = Array.from({ length: 290 }, (_, n) => large(n));
+  const again = tokens.slice(0, 5);
+  // Up to those slots in which the tokens were first.
+  const small = Array.from({ length: TOKEN_SLOTS - tokens.length }, (_, n) => `small ${n}`);
+  const later = Array.from({ length: 10 }, (_, n) => large(1_000 + n));
+  const most = await sendWith([...tokens, ...again, ...small, ...later]);
+  assert.ok(most <= MAX_TOKEN_BYTES, `${most} bytes`);
 });
 
 test('the receiver ends a connection with more of them', async () => {

@@ -59,7 +59,7 @@ export class MultiplexedConnection {
   #exchanges = new CallMap<PeerExchange>();
   /** Requests of this turn of the event loop. */
   #pending: Pending[] = [];
-  /** The slot of each token, the oldest first, and the token of each slot. */
+  /** The slot of each token, the oldest first, and the token of each slot; a free one has ''. */
   readonly #slots = new Map<string, number>();
   readonly #tokens: string[] = [];
   #tokenBytes = 0;
@@ -203,10 +203,10 @@ export class MultiplexedConnection {
     if (known !== undefined) return known;
     const slot = this.#nextSlot;
     this.#nextSlot = (slot + 1) % TOKEN_SLOTS;
-    this.#forget(this.#tokens[slot]);
-    for (const [oldest, place] of this.#slots) {
+    this.#free(slot);
+    for (const place of this.#slots.values()) {
       if (this.#tokenBytes + token.length <= MAX_TOKEN_BYTES) break;
-      this.#forget(oldest);
+      this.#free(place);
       this.#writer.message(MESSAGE.token, place);
     }
     this.#tokens[slot] = token;
@@ -216,8 +216,12 @@ export class MultiplexedConnection {
     return slot;
   }
 
-  #forget(token: string | undefined): void {
-    if (token !== undefined && this.#slots.delete(token)) this.#tokenBytes -= token.length;
+  /** Forgets the token of this slot, if it has one: the same token may have another slot later. */
+  #free(slot: number): void {
+    const token = this.#tokens[slot] ?? '';
+    this.#slots.delete(token);
+    this.#tokens[slot] = '';
+    this.#tokenBytes -= token.length;
   }
 
   #number(): number {
