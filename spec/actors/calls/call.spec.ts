@@ -6,16 +6,25 @@ import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { CallEvents } from '../../../src/actors/calls/call-events.ts';
 import { MAX_QUEUED_PER_INSTANCE } from '../../../src/actors/instances/call-counter.ts';
+import type { ToolTrust } from '../../../src/actors/instances/tool-trust.ts';
 import { toolOf } from '../../../src/domain/calls/exchange.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import type { Tool } from '../../../src/domain/mcp/mcp.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { answers, errorView, fails, Harness, type Script, silent } from '../../helpers/backends/harness.ts';
+import {
+  answers,
+  ask,
+  errorView,
+  fails,
+  Harness,
+  type Script,
+  silent,
+} from '../../helpers/backends/harness.ts';
 import { toolCall, WRITE } from '../../helpers/backends/profiles.ts';
 import type { ScriptedExchange } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { settled, simulateTime } from '../../helpers/time/simulated-time.ts';
+import { pass, settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('call');
 let harness = new Harness();
@@ -126,6 +135,24 @@ test('fails with TOOL_NOT_FOUND when the look-up takes too long', async () => {
   mock.timers.tick(30_000);
   const asked = harness.backend('a').exchanges.filter(({ request }) => request.method === 'tools/list');
   assert.is(asked.at(-1)?.isCancelled, true, 'the list itself ends later');
+});
+
+test('fails with TOOL_NOT_FOUND also in a session when the look-up takes too long', async () => {
+  const trust: ToolTrust = {
+    isRequiredFor: () => true,
+    isApproved: () => false,
+    digestsOf: async (tools) => new Map(tools.map((tool) => [tool, { own: tool.name, shown: tool.name }])),
+    areUsedEverywhere: async () => false,
+    listed: async () => {},
+  };
+  harness = new Harness({ trust });
+  await harness.add('a', answers());
+  const session = await harness.openSession();
+  mock.timers.tick(1_000);
+  listsSlowly('a');
+  const call = ask(session, 'read');
+  await pass(5_000);
+  assert.equal(errorView(await call.end), NOT_FOUND);
 });
 
 test('fails with QUEUE_FULL at once when too many calls wait for one tool look-up', async () => {

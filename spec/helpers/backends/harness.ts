@@ -9,6 +9,7 @@ import { StatelessCalls } from '../../../src/actors/calls/stateless/stateless-ca
 import { StatelessConversations } from '../../../src/actors/calls/stateless/stateless-conversations.ts';
 import { Fleet } from '../../../src/actors/fleet.ts';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
+import type { ToolTrust } from '../../../src/actors/instances/tool-trust.ts';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { ClientSessions } from '../../../src/actors/sessions/client-sessions.ts';
 import { DEFAULT_POLICY, type TemplatePolicy } from '../../../src/balancing/policy.ts';
@@ -105,6 +106,8 @@ export interface HarnessOptions {
   /** The number of tasks per turn of the event loop when many are due at once. Default: all. */
   readonly perTurn?: number;
   readonly alarm?: Clock['alarm'];
+  /** Default: every definition of a tool is trusted. */
+  readonly trust?: ToolTrust;
 }
 
 /** The bounds of sessions where none are set. */
@@ -148,6 +151,7 @@ export class Harness {
     maxSessions = KEPT.maxSessions,
     maxCallMs,
     perTurn = Number.POSITIVE_INFINITY,
+    trust,
     ...timing
   }: HarnessOptions = {}) {
     const scheduler = untimedScheduler(perTurn);
@@ -161,7 +165,7 @@ export class Harness {
       listReader: new ListReader({ scheduler }),
       isAccepting: () => this.isAccepting,
       trace: () => undefined,
-      trustOf: () => undefined,
+      trustOf: () => trust,
       toolLists: new UserShares(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY),
     };
     this.fleet = new Fleet({

@@ -290,7 +290,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   /** Lists the tools of the instance again. A call in the queue keeps its position meanwhile. */
   #lookUpTool(ref: InstanceRef): void {
     const isLookingUp = this.#tool.lookUp(ref, () => {
-      if (this.#tool.mayBeAbsent(ref)) this.#skip(ref); // it is not asked again
+      if (this.#tool.mayBeAbsent(ref)) this.#skip(ref); // also while it is full
       this.tryNow();
     });
     if (!isLookingUp) this.refuse();

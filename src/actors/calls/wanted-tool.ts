@@ -10,6 +10,8 @@ export class WantedTool {
   lacking: string | undefined;
   /** True while the call waits for a tool list. */
   isLookingUp = false;
+  /** The tools that the call has had listed again last: they are not asked again, also if no list came. */
+  #lookedUp: InstanceRef['tools'];
 
   /**
    * `name`: the tool; undefined when any instance will do, or when the backend itself may reject the tool. `view`:
@@ -30,9 +32,9 @@ export class WantedTool {
     return this.#name !== undefined && tools?.lists(this.#name, this.#view) === 'no';
   }
 
-  /** True when the instance has not listed the tool, and its list is too new to be out of date. */
+  /** True when the instance has not listed the tool, and its list is too new to be out of date, or the call has waited for it. */
   isAbsent(ref: InstanceRef): boolean {
-    return this.mayBeAbsent(ref) && ref.tools?.mayRefresh !== true;
+    return this.mayBeAbsent(ref) && (ref.tools?.mayRefresh !== true || ref.tools === this.#lookedUp);
   }
 
   /**
@@ -43,6 +45,7 @@ export class WantedTool {
     const lookedUp = tools?.lookUp();
     if (lookedUp === undefined) return false;
     this.isLookingUp = true;
+    this.#lookedUp = tools;
     void lookedUp.then(() => {
       this.isLookingUp = false;
       done();
