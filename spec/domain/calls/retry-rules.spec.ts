@@ -11,7 +11,7 @@ import {
   mayHedge,
   nextAfter,
 } from '../../../src/domain/calls/retry-rules.ts';
-import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
+import { backendUnavailable, queueFull } from '../../../src/domain/errors/backend-errors.ts';
 import type { Delivered } from '../../../src/domain/errors/errors.ts';
 import { toolCall } from '../../helpers/backends/profiles.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -102,7 +102,10 @@ test('a call waits for the link to another node if it did not arrive there, and 
   const [lost] = errors;
   assert.ok(lost && !mayAwaitLink(lost, false, 1) && !mayAwaitLink(lost, true, 0));
   const refused = backendUnavailable('x', { delivered: 'no', refusal: { status: 503, waitMs: undefined } });
-  assert.is(mayAwaitLink(refused, true, 1), false);
+  assert.equal(
+    [refused, queueFull('t')].map((error) => mayAwaitLink(error, true, 1)),
+    [false, false],
+  );
 });
 
 test('a reused conversation that had ended unnoticed is replaced once, and nothing is counted for it', () => {

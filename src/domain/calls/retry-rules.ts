@@ -116,15 +116,12 @@ export function mayAbandon(
 
 /**
  * True when a call that did not reach another node, and has no other instance, waits until its instance knows whether the link to
- * the node is lost, and then asks its route again: a call waits for a lost link, as later calls do. A call that a backend there
- * has refused did reach the node. Source: ADR 295.
+ * the node is lost, and then asks its route again: a call waits for a lost link, as later calls do. A call that the node or
+ * a backend there has refused did reach it. Source: ADR 295.
  */
-export function mayAwaitLink(
-  { delivered, facts: { refusal } }: GatewayError,
-  isElsewhere: boolean,
-  attemptsLeft: number,
-): boolean {
-  return isElsewhere && delivered === 'no' && refusal === undefined && attemptsLeft > 0;
+export function mayAwaitLink(error: GatewayError, isElsewhere: boolean, attemptsLeft: number): boolean {
+  const isLost = isUnanswered(error) && error.delivered === 'no' && error.facts.refusal === undefined;
+  return isLost && isElsewhere && attemptsLeft > 0;
 }
 
 /** True for what certainly did not arrive, and for what perhaps did if it does no harm; never for what was answered. */
