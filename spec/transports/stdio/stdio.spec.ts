@@ -16,7 +16,7 @@ import {
   transportConformance,
 } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { fixture, openStdio, withStarts, withStdio } from './open-stdio.ts';
+import { fixture, openStdio, scripted, withStarts, withStdio } from './open-stdio.ts';
 
 const test = suite('stdio transport', { timeoutMs: 30_000 });
 
@@ -84,6 +84,19 @@ test('starts nothing when the opening was already aborted', () =>
       ['The backend is unavailable: its start was cancelled.', 0],
     );
   }));
+
+test('a server that reads lines with readline, which also ends them at U+2028 and U+2029, gets each message whole', () => {
+  const program = scripted(
+    "say({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: line }] } });",
+  );
+  return withStdio(program, async (transport) => {
+    const text = 'a\u2028b\u2029\u2028c\u0085d';
+    const { events } = await see(transport.exchange(callTool('echo', { text })));
+    const line = textOf(events[0]);
+    assert.match(line, 'a\\u2028b\\u2029\\u2028c');
+    assert.is(JSON.parse(line).params.arguments.text, text);
+  });
+});
 
 test('closed$ reports that the program exited by itself', async () => {
   const transport = await openStdio(fixture('--exit-after=1'));

@@ -119,8 +119,14 @@ export class Outbox {
       batch += `${line.line}\n`;
       if (batch.length >= BATCH_CHARACTERS) break;
     }
-    return batch;
+    return withoutSeparators(batch);
   }
+}
+
+/** The lines with U+2028 and U+2029 as escapes: `readline` of Node, with which many programs read, ends a line at them, too. */
+function withoutSeparators(lines: string): string {
+  if (!lines.includes('\u2028') && !lines.includes('\u2029')) return lines;
+  return lines.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
 }
 
 /** The capacity of a pipe. */
