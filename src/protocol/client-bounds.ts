@@ -38,12 +38,13 @@ export function isTooLong(text: string): boolean {
 }
 
 /**
- * The fault of the field that names a page, resource, task, tool or prompt; undefined when nothing is.
+ * The fault of the method, or of the field that names a page, resource, task, tool or prompt; undefined when there is none.
  * The field may be too long; or a backend may read it in another way than the gateway, because it is not a text
  * (`["delete"]` for `delete`) or is repeated in other letters (`Name`). A cursor may be null.
  */
 export function badReferenceIn(method: string, params: JsonFields = {}): string | undefined {
   const { cursor, uri, taskId, name } = params;
+  if (METHODS[method] === undefined && isTooLong(method)) return 'the method is too long';
   if (METHODS[method] !== undefined || ABOUT_RESOURCES.has(method) || isTaskMethod(method))
     for (const field in params)
       if (!READ_HERE.has(field) && READ_CASELESS.has(caseless(field)))

@@ -60,11 +60,13 @@ function isComplete(meta: JsonFields, { protocolVersion }: Spoken): boolean {
 export function eraHeaders(request: ExchangeRequest, handshake: Spoken): Record<string, string> {
   if (handshake.era === 'bare' || handshake.protocolVersion === '') return {};
   if (handshake.era === 'legacy') return { 'mcp-protocol-version': handshake.protocolVersion };
+  const { method } = request;
+  const traits = METHODS[method];
   const headers: Record<string, string> = {
     'mcp-protocol-version': handshake.protocolVersion,
-    'mcp-method': request.method,
+    'mcp-method': traits === undefined ? encodeHeader(method) : method,
   };
-  const field = METHODS[request.method]?.nameField;
+  const field = traits?.nameField;
   const name = field === undefined ? undefined : request.params?.[field];
   if (typeof name === 'string') headers['mcp-name'] = encodeHeader(name);
   for (const [given, value] of Object.entries(request.headers ?? {})) {

@@ -226,7 +226,7 @@ test('keeps only the beginning of long methods and tools, which clients choose',
   const key = await app.key(['tools:call', 'gateway:read']);
   const session = await openSession(app, '/mcp/demo', { credentials: key });
   const long = 'x'.repeat(100_000);
-  await app.as(session, 'POST', '/mcp/demo', { body: rpc(long) });
+  await app.as(session, 'POST', '/mcp/demo', { body: rpc(long.slice(0, 5_000)) });
   await app.as(session, 'POST', '/mcp/demo', { body: toolCall(long) });
   const started = await eventsFor(key, '?type=call.started');
   const shown = started.map(({ data }) => `${data.method} ${data.tool}`);
