@@ -130,6 +130,29 @@ test('import replaces existing instances, and imports valid entries even if it f
     assert.match(await complaint(run(`import ${name}`)), /^stagedoor: registry file [^\n]+$/);
 });
 
+test('import names the instances that it replaces without their variables or headers', async () => {
+  await run('migrate');
+  const far = { url: 'http://127.0.0.1:9', headers: { A: 'planted', B: 'other' } };
+  put('full.json', {
+    servers: { far, near: { command: 'x', env: { KEY: 'planted' } }, plain: { url: 'http://a' } },
+  });
+  assert.not.match((await run('import full.json')).err, 'removed');
+  await run('export --file out.json');
+  const { code, err } = await run('import out.json');
+  assert.is(code, 0);
+  assert.match(
+    err,
+    /^removed the environment variables or headers of far\/far, near\/near, which out\.json leaves out$/m,
+  );
+  assert.not.match((await run('import out.json')).err, 'removed');
+  put('changed.json', { servers: { far: { ...far, headers: { A: 'new' } } } });
+  await run('import full.json');
+  assert.match(
+    (await run('import changed.json')).err,
+    /^removed .* of far\/far, which changed\.json leaves out$/m,
+  );
+});
+
 test('export and import carry the stored template definitions; a gateway does not read them from its file', async () => {
   await run('migrate');
   const definition = { name: 'Files', description: 'Reads files.', version: '1.0.0', command: 'node' };

@@ -43,7 +43,7 @@ test('imports over instances of the same id, keeps their server ids, and changes
   await take(store, document);
   await store.templates.save({ name: 'files', loadBalancer: { timeout: 1, max_retries: 5 } });
   const again = await take(store, document, { ...context, now: '2028-01-01T00:00:00.000Z' });
-  assert.equal(again, { added: [], replaced: ['files/one', 'search/far'], problems: [] });
+  assert.equal(again, { added: [], replaced: ['files/one', 'search/far'], problems: [], stripped: [] });
   const instances = await store.instances.list();
   const kept = instances.map((one) => `${one.template} ${one.serverId} ${one.createdAt.slice(0, 4)}`);
   assert.equal(kept, ['other one 2027', 'files files.one 2027', 'search far 2027']);

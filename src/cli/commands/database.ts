@@ -120,17 +120,22 @@ export const dbImport: Command = {
       import('../database/registry-document.ts'),
       import('../../registry/files/registry-file.ts'),
     ]);
-    const { name, contents, done, isAnyDefault } = await withDatabase(config, terminal, async (database) => {
-      const { name, store, protectedPaths } = database;
-      const isAnyDefault = database.isAnyDefault && input.text('node-id') === undefined;
-      const contents = await readRegistryFile(resolve(terminal.folder, input.positional(0)), {
-        isImport: true,
-      });
-      const { ephemeralNodes: hasEphemeralNodes } = config.cluster;
-      const own = { nodeId: config.nodeId, isAnyDefault, hasEphemeralNodes, protectedPaths };
-      const context = { ...own, now: new Date().toISOString(), folder: terminal.folder };
-      return { name, contents, done: await importDocument(store, contents, context), isAnyDefault };
-    });
+    const { name, contents, stripped, done, isAnyDefault } = await withDatabase(
+      config,
+      terminal,
+      async (database) => {
+        const { name, store, protectedPaths } = database;
+        const isAnyDefault = database.isAnyDefault && input.text('node-id') === undefined;
+        const contents = await readRegistryFile(resolve(terminal.folder, input.positional(0)), {
+          isImport: true,
+        });
+        const { ephemeralNodes: hasEphemeralNodes } = config.cluster;
+        const own = { nodeId: config.nodeId, isAnyDefault, hasEphemeralNodes, protectedPaths };
+        const context = { ...own, now: new Date().toISOString(), folder: terminal.folder };
+        const { stripped, ...done } = await importDocument(store, contents, context);
+        return { name, contents, stripped, done, isAnyDefault };
+      },
+    );
 
     const programs = contents.entries.some(({ input }) => runsProgram(input));
     const where = programs && !isAnyDefault ? `; ${config.nodeId} runs the programs` : '';
@@ -142,6 +147,11 @@ export const dbImport: Command = {
         `${count} ${count === 1 ? 'instance is' : 'instances are'} in ${name}${where}`,
       ].join('\n'),
     );
+    if (stripped.length > 0) {
+      const names = stripped.join(', ');
+      const file = printable(input.positional(0));
+      terminal.note(`removed the environment variables or headers of ${names}, which ${file} leaves out`);
+    }
     for (const problem of done.problems) terminal.complain(printable(problem));
     return done.problems.length === 0 ? 0 : 1;
   },

@@ -146,11 +146,11 @@ interface ImportContext {
  * instance with the id of an existing one in its template replaces it and keeps its server id; a new one gets the
  * server id of the export if it is free. An unusable part is a problem, not a failure. Rejects with
  * DATABASE_UNAVAILABLE; earlier saves stay. Names in the result are `template/id`, `definitions.<id>` and
- * `views.<id>`.
+ * `views.<id>`; `stripped` are the replaced instances that had a variable, header or client secret which the document leaves out.
  */
 export async function importDocument(store: Store, contents: RegistryContents, context: ImportContext) {
   const views = new Map((await store.views.list()).map((view) => [view.definition.id, view]));
-  const [added, replaced]: [string[], string[]] = [[], []];
+  const [added, replaced, stripped]: [string[], string[], string[]] = [[], [], []];
   const problems = [...contents.problems];
   const result = { added, replaced, problems };
   const names = new TemplateNames(views);
@@ -188,13 +188,23 @@ export async function importDocument(store: Store, contents: RegistryContents, c
       if (!templates.has(template)) await store.templates.save({ name: template, loadBalancer: {} });
       templates.set(template, templates.get(template));
       await store.instances.save(definition);
-      (known.has(name) ? replaced : added).push(name);
+      const before = known.get(name);
+      (before === undefined ? added : replaced).push(name);
+      if (before !== undefined && lacksSecretOf(before, definition)) stripped.push(name);
       known.set(name, definition);
       serverIds.add(definition.serverId);
     });
   }
   await importViews(store, contents.views, { names, known: views, now: context.now, result });
-  return result;
+  return { ...result, stripped };
+}
+
+/** True when a variable, a header or the client secret of `before` is missing in `after`. */
+function lacksSecretOf(before: InstanceDefinition, after: InstanceDefinition): boolean {
+  const isMissing = (of: 'env' | 'headers') =>
+    Object.keys(before[of]).some((name) => !Object.hasOwn(after[of], name));
+  const hadSecret = before.auth?.clientSecret !== undefined;
+  return isMissing('env') || isMissing('headers') || (hadSecret && after.auth?.clientSecret === undefined);
 }
 
 interface ImportResult {
