@@ -103,7 +103,7 @@ export class HttpRequest {
   }
 
   get credentials(): Credentials {
-    return credentialsOf(this.#context);
+    return credentialsOf(this.#context, this.#options.proxies);
   }
 
   /** The headers of the request, with its credentials: never forward them unchanged. */

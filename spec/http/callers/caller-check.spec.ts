@@ -30,7 +30,9 @@ async function codeOf(
   };
   const req = { headers: {} } as IncomingMessage;
   const context = { req, state: { ...new RequestState(), principal: before, pathName } };
-  return (await callerCheck(['tools:call'], { authenticate })(context))?.code;
+  return (
+    await callerCheck(['tools:call'], { auth: { authenticate }, proxies: { host: () => undefined } })(context)
+  )?.code;
 }
 
 for (const [what, before, now, onDemo, onAll] of [

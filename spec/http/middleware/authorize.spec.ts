@@ -18,7 +18,7 @@ const ADA: Principal = {
 };
 
 type KnownCaller = Parameters<typeof authorize>[1]['auth'];
-const PROXIES = { address: () => undefined };
+const PROXIES = { address: () => undefined, host: () => undefined };
 
 // Callers that are known at once: scopes.spec.ts. A gateway during its start: routes/gateway/health.spec.ts.
 test('waits for credentials and a shared rate limit, and consumes the limit before it refuses', async () => {

@@ -21,6 +21,9 @@ async function signIn(name = 'ada', headers: Readonly<Record<string, string>> = 
   return { ...answer, set, cookie: set.split(';')[0] ?? '' };
 }
 
+/** Browsers send cookies to every port of their host. */
+const nameAt = ({ url }: { readonly url: string }): string => `stagedoor_session_${new URL(url).port}`;
+
 /** Asks as a page of the console who is signed in; `headers`: further ones. */
 const whoIs = (cookie: string, headers: Readonly<Record<string, string>> = {}, on: AppFixture = app) =>
   on.ask('GET', '/auth/me', { headers: { cookie, ...CONSOLE, ...headers } });
@@ -28,7 +31,7 @@ const whoIs = (cookie: string, headers: Readonly<Record<string, string>> = {}, o
 test('is an HttpOnly, SameSite=Strict cookie with the token of the login', async () => {
   const { status, set, body, headers } = await signIn();
   assert.is(status, 200);
-  assert.is(set, `stagedoor_session=${body.access_token}; HttpOnly; SameSite=Strict; Path=/; Max-Age=3600`);
+  assert.is(set, `${nameAt(app)}=${body.access_token}; HttpOnly; SameSite=Strict; Path=/; Max-Age=3600`);
   assert.is(headers.get('cache-control'), 'no-store');
 });
 
@@ -82,17 +85,40 @@ test('is not used when the request also sends invalid credentials', async () => 
 test('is refused when the cookie is not a token or is sent twice', async () => {
   const { cookie } = await signIn('admin');
   const { 'x-api-key': key = '' } = await app.key(['admin']);
+  const name = nameAt(app);
   for (const cookies of [
-    `stagedoor_session=${key}`,
-    `${cookie}; stagedoor_session=a.b.c`,
+    `${name}=${key}`,
+    `${cookie}; ${name}=a.b.c`,
     `${cookie}; ${cookie}`,
-    'stagedoor_session=',
-    'stagedoor_session="a.b.c"',
+    `${name}=`,
+    `${name}="a.b.c"`,
     `other_${cookie}`,
-    `stagedoor_session=${'x'.repeat(5_000)}.y.z`,
+    `${name}=${'x'.repeat(5_000)}.y.z`,
   ])
     assert.is((await whoIs(cookies)).status, 401, cookies.slice(0, 60));
   assert.is((await whoIs(`a=b;${cookie} ; c=d`)).status, 200);
+});
+
+test('is another one at another gateway of the same host', async () => {
+  const other = await startWithAccounts();
+  const cookies = [(await signIn('ada')).cookie, (await signIn('admin', CONSOLE, other)).cookie].join('; ');
+  assert.is((await whoIs(cookies)).body.name, 'ada');
+  assert.is((await whoIs(cookies, {}, other)).body.name, 'admin');
+  const out = await other.ask('POST', '/auth/logout', { headers: { cookie: cookies, ...CONSOLE } });
+  assert.match(out.headers.get('set-cookie') ?? '', new RegExp(`^${nameAt(other)}=;`));
+  assert.is((await whoIs(cookies)).body.name, 'ada');
+  await other.close();
+});
+
+test('has no port in its name where the address that the browser shows has none', async () => {
+  const other = await startWithAccounts({ trustedProxies: ['127.0.0.1/32'] });
+  for (const host of ['localhost', 'localhost:443', 'localhost:80', '[::1]']) {
+    const forwarded = { 'x-forwarded-host': host };
+    const { cookie } = await signIn('ada', { ...CONSOLE, ...forwarded }, other);
+    assert.match(cookie, /^stagedoor_session=/, host);
+    assert.is((await whoIs(cookie, forwarded, other)).status, 200, host);
+  }
+  await other.close();
 });
 
 test('is refused for a page of another origin, even of an allowed one', async () => {
@@ -133,7 +159,7 @@ test('ends at logout, as does its token in a header; other sessions continue', a
   const out = await logOut();
   assert.equal([out.status, out.text], [204, '']);
   const found = out.headers.get('set-cookie');
-  assert.is(found, 'stagedoor_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0');
+  assert.is(found, `${nameAt(app)}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0`);
   assert.is((await whoIs(first.cookie)).outcome, '401 INVALID_CREDENTIALS');
   const bearer = { authorization: `Bearer ${first.body.access_token}` };
   assert.is((await app.ask('GET', '/auth/me', { headers: bearer })).status, 401);
@@ -169,7 +195,9 @@ test('ends its event streams at logout', async () => {
   const { cookie } = await signIn();
   const socket = await openRaw(app.port);
   socket.write(
-    head('GET /events?follow=true', { Cookie: cookie, 'X-Stagedoor-Console': '1', Connection: 'close' }),
+    head('GET /events?follow=true', {
+      ...{ Host: new URL(app.url).host, Cookie: cookie, 'X-Stagedoor-Console': '1', Connection: 'close' },
+    }),
   );
   await readUntil(socket, 'event: ');
   await app.ask('POST', '/auth/logout', { headers: { cookie, ...CONSOLE } });

@@ -41,7 +41,7 @@ for (const workers of [1, 2]) {
       body: { username: 'admin', password: PASSWORD },
     });
     assert.is(login.status, 200, login.text);
-    assert.match(String(login.headers['set-cookie']), /^stagedoor_session=\S+; HttpOnly; .*; Secure$/);
+    assert.match(String(login.headers['set-cookie']), /^stagedoor_session_\d+=\S+; HttpOnly; .*; Secure$/);
     const headers = { Authorization: `Bearer ${JSON.parse(login.text).access_token}` };
     const body = { template_name: 'tools', instance: { id: 'one', ...everythingProgram() } };
     const made = await ask(url, 'POST /gateway/register?wait=20', { headers, body });

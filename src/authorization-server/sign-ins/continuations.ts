@@ -42,7 +42,7 @@ function consoleOf({ auth, signIns, issuer }: ContinuationOptions): Continuation
       const { accessToken, expiresInSeconds, expiresAtMs, proof } = await auth.issueToken(user, 'provider');
       const token = { id: proof.keyId, expiresAtMs };
       const cookies = await signIns.beginForConsole(user, 'provider', token, host);
-      const session = sessionCookie(accessToken, expiresInSeconds, protocol === 'https:');
+      const session = sessionCookie(accessToken, expiresInSeconds, { host, isSecure: protocol === 'https:' });
       return { path: '/console', headers: [...session, ...cookies] };
     },
   };

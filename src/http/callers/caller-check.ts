@@ -18,6 +18,7 @@ import { whenKnown } from '../../domain/time/when-known.ts';
 import type { CallerCheck, RequestState } from '../context.ts';
 import { HTTP_LIMITS } from '../http-limits.ts';
 import { credentialsOf } from './caller-credentials.ts';
+import type { Proxies } from './proxies.ts';
 
 /** True for routes that need the registry: all but those for admins, which manage accounts. */
 export function readsRegistry(anyOf: readonly Scope[]): boolean {
@@ -41,6 +42,12 @@ export function callerRefusalOf(
   return undefined;
 }
 
+interface CallerCheckOptions {
+  readonly auth: Pick<Auth, 'authenticate'>;
+  readonly proxies: Pick<Proxies, 'host'>;
+  readonly mayUsePath?: MayUsePath | undefined;
+}
+
 /**
  * Makes the check of a route that needs one of these scopes. It refuses a caller whose credentials are no longer valid or now
  * belong to another principal. On a route without a name it also refuses a caller whose rights have changed, because its
@@ -48,13 +55,12 @@ export function callerRefusalOf(
  */
 export function callerCheck(
   anyOf: readonly Scope[],
-  auth: Pick<Auth, 'authenticate'>,
-  mayUsePath?: MayUsePath,
+  { auth, proxies, mayUsePath }: CallerCheckOptions,
 ): CallerCheck {
   return (context) => {
     const { principal: before, pathName } = context.state;
     try {
-      const refused = whenKnown(auth.authenticate(credentialsOf(context)), (now) => {
+      const refused = whenKnown(auth.authenticate(credentialsOf(context, proxies)), (now) => {
         if (now.id !== before?.id) return invalidCredentials();
         if (pathName === undefined && !isDeepStrictEqual(now, before)) return insufficientPermissions(anyOf);
         const refusal = callerRefusalOf(now, anyOf, pathName, mayUsePath);

@@ -3,18 +3,22 @@
 import type { Credentials } from '../../auth/credentials.ts';
 import { sessionTokenIn } from '../../auth/session-cookie.ts';
 import type { HttpContext } from '../context.ts';
+import type { Proxies } from './proxies.ts';
 
 /**
  * Uses the session cookie only together with a header that no foreign page can send: browsers send the cookie
  * with requests of foreign pages, too.
  */
-export function credentialsOf(context: Pick<HttpContext, 'req' | 'state'>): Credentials {
+export function credentialsOf(
+  context: Pick<HttpContext, 'req' | 'state'>,
+  proxies: Pick<Proxies, 'host'>,
+): Credentials {
   const { authorization, 'x-api-key': key } = context.req.headers;
   // Node joins repeated headers; only a few others come as a list.
   const apiKey = typeof key === 'string' ? key : undefined;
   const hasOthers = authorization !== undefined || apiKey !== undefined;
   if (!hasOthers && hasConsoleHeader(context) && isOwnHost(context)) {
-    const token = sessionTokenIn(context.req.headers.cookie);
+    const token = sessionTokenIn(context.req.headers.cookie, proxies.host(context.req));
     if (token !== undefined) return { authorization: `Bearer ${token}` };
   }
   return { authorization, apiKey, connection: context.req.socket };

@@ -29,7 +29,7 @@ import type { HttpRoute } from '../routing/route.ts';
 
 interface AuthorizeOptions {
   readonly auth: Pick<Auth, 'authenticate' | 'limiter'>;
-  readonly proxies: Pick<Proxies, 'address'>;
+  readonly proxies: Pick<Proxies, 'address' | 'host'>;
   readonly mayUsePath?: MayUsePath | undefined;
   readonly challenge?: Challenge | undefined;
 }
@@ -47,7 +47,7 @@ export function authorize(
 ): RouteMiddleware {
   if (route.scope === 'open') return (_context, next) => next();
   const anyOf = [route.scope].flat();
-  const check = callerCheck(anyOf, auth, mayUsePath);
+  const check = callerCheck(anyOf, { auth, proxies, mayUsePath });
   const resourceOf = resourceOfRoute(route.path);
   const isCountedHere = route.speaks !== 'json-rpc' && route.isUncounted !== true;
   const admit = (context: RouteContext, next: Next, principal: Principal): unknown => {
@@ -72,7 +72,7 @@ export function authorize(
     context.state.isPrivate = true;
     if (challenge !== undefined) context.state.challenge = challenge;
     const address = () => proxies.address(context.req) ?? 'unknown';
-    const principal = auth.authenticate(credentialsOf(context), address);
+    const principal = auth.authenticate(credentialsOf(context, proxies), address);
     if (principal instanceof Promise) return principal.then((known) => admit(context, next, known));
     return admit(context, next, principal); // nearly always: no function is made for it
   };

@@ -67,7 +67,7 @@ export function knownPath(
 export function unmatched(
   router: Pick<Router, 'match'>,
   auth: Pick<Auth, 'authenticate' | 'limiter'>,
-  proxies: Pick<Proxies, 'address'>,
+  proxies: Pick<Proxies, 'address' | 'host'>,
 ): HttpMiddleware {
   return async (context) => {
     const { method, path, state } = context;
@@ -79,7 +79,7 @@ export function unmatched(
     }
     try {
       const address = () => proxies.address(context.req) ?? 'unknown';
-      state.rateLimit = auth.limiter.peek(await auth.authenticate(credentialsOf(context), address));
+      state.rateLimit = auth.limiter.peek(await auth.authenticate(credentialsOf(context, proxies), address));
       state.isPrivate = state.rateLimit !== undefined;
     } catch {
       // A request without a known caller has no window.

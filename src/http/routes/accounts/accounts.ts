@@ -92,7 +92,7 @@ export const accountRoutes: readonly HttpRoute[] = [
         body: Token,
         headers: {
           'Set-Cookie':
-            'For the console: `stagedoor_session`. It is accepted only with the header `X-Stagedoor-Console: 1`, and when ' +
+            'For the console: `stagedoor_session`, with `_` and the port unless it is 80 or 443. It is accepted only with the header `X-Stagedoor-Console: 1`, and when ' +
             'the request has no other credentials. `stagedoor_sign_in`: the sign-in of the pages below /oauth.',
         },
       },
@@ -126,7 +126,11 @@ export const accountRoutes: readonly HttpRoute[] = [
         },
         {
           headers: isConsole
-            ? [...NOT_STORED, ...sessionCookie(accessToken, expiresInSeconds, isSecure), ...signedIn]
+            ? [
+                ...NOT_STORED,
+                ...sessionCookie(accessToken, expiresInSeconds, { host, isSecure }),
+                ...signedIn,
+              ]
             : NOT_STORED,
           trail: { actor: { id: userPrincipalId(user.id), name: user.username } },
         },
@@ -173,7 +177,7 @@ export const accountRoutes: readonly HttpRoute[] = [
       await auth.logout(credentials);
       if (!isConsole) return noContent();
       const forgotten = authorizationServer?.signIns.forget(host) ?? [];
-      return noContent({ headers: [...sessionCookie('', 0, isSecure), ...forgotten] });
+      return noContent({ headers: [...sessionCookie('', 0, { host, isSecure }), ...forgotten] });
     },
   }),
   defineRoute('GET', '/auth/me', {
