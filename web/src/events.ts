@@ -1,5 +1,6 @@
 // The one event stream of the console. It reconnects by itself, resumes after the last event that it read,
-// and detects a connection that broke while the machine slept. store.ts interprets the events.
+// and detects a connection that broke while the machine slept. A page in the background has none: over HTTP/1.1 all pages of a browser
+// share six connections to the gateway. store.ts interprets the events.
 
 import { signal } from '@preact/signals';
 import { ApiError, send } from './api.ts';
@@ -16,6 +17,8 @@ const SILENCE_MS = 20_000;
 const ANSWER_MS = 10_000;
 const CHECK_MS = 5_000;
 const DELAYS_MS = [250, 500, 1_000, 2_000, 5_000];
+/** A page that is in the background for longer ends its stream until it is in view. */
+const HIDDEN_MS = 5_000;
 /** A stream that ends sooner is a failure: a proxy may answer and close each one. */
 const STABLE_MS = 10_000;
 
@@ -37,6 +40,7 @@ export class EventStream {
   #failures = 0;
   readonly #stopped = new AbortController();
   #watchdog = 0;
+  #hiding = 0;
 
   /** `types` are types or groups of events: `instance`, `gateway.sampled`. */
   constructor(types: readonly string[], listener: StreamListener) {
@@ -46,7 +50,7 @@ export class EventStream {
 
   start(): void {
     this.#watchdog = setInterval(() => this.#checkSilence(), CHECK_MS);
-    document.addEventListener('visibilitychange', this.#onReturn, this.#stopped);
+    document.addEventListener('visibilitychange', this.#onVisibility, this.#stopped);
     for (const name of ['online', 'pageshow']) addEventListener(name, this.#onReturn, this.#stopped);
     void this.#run();
   }
@@ -54,6 +58,7 @@ export class EventStream {
   stop(): void {
     this.#stopped.abort();
     clearInterval(this.#watchdog);
+    clearTimeout(this.#hiding);
     this.#attempt?.abort();
     this.#wake();
   }
@@ -68,7 +73,12 @@ export class EventStream {
   }
 
   async #run(): Promise<void> {
-    for (; !this.#stopped.signal.aborted; this.#failures += 1) {
+    for (; ; this.#failures += 1) {
+      while (isHidden() && !this.#stopped.signal.aborted) {
+        this.#failures = 0;
+        await this.#pause();
+      }
+      if (this.#stopped.signal.aborted) return;
       const startMs = performance.now();
       try {
         await this.#read();
@@ -111,9 +121,15 @@ export class EventStream {
     this.#readAtMs = Date.now();
   }
 
-  /** The tab is visible or the network is available again: replaces a stream that may have broken meanwhile. */
+  readonly #onVisibility = (): void => {
+    clearTimeout(this.#hiding);
+    if (isHidden()) this.#hiding = setTimeout(() => this.#attempt?.abort(), HIDDEN_MS);
+    else this.#onReturn();
+  };
+
+  /** The page is in view or the network is available again: replaces a stream that may have broken meanwhile. */
   readonly #onReturn = (): void => {
-    if (document.visibilityState === 'hidden') return;
+    if (isHidden()) return;
     this.#checkSilence();
     this.#wake();
   };
@@ -129,13 +145,18 @@ export class EventStream {
     this.#wake();
   }
 
-  #pause(delayMs: number): Promise<void> {
+  /** Resolves after this time, or when it is woken. */
+  #pause(delayMs?: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, delayMs);
+      const timer = delayMs === undefined ? undefined : setTimeout(resolve, delayMs);
       this.#wake = () => {
         clearTimeout(timer);
         resolve();
       };
     });
   }
+}
+
+function isHidden(): boolean {
+  return document.visibilityState === 'hidden';
 }

@@ -55,7 +55,7 @@ let missingTimer: number | undefined;
 /** The newest numbers, by server id and by template. */
 export const instanceSamples = signal<ReadonlyMap<string, InstanceSample>>(new Map());
 export const templateSamples = signal<ReadonlyMap<string, TemplateSample>>(new Map());
-/** Totals of the last minutes, oldest first. */
+/** Totals of the last minutes, since the newest stream began, oldest first. */
 export const samples = signal<readonly Sample[]>([]);
 /** Totals of the last hour, of 10 s each, oldest first. The gateway keeps them, so they survive a reload. */
 export const past = signal<readonly HistoryPoint[]>([]);
@@ -238,16 +238,26 @@ function addSample(sample: Sample): void {
   const atMs = Date.parse(sample.at);
   lastMinute.templates.add(atMs, templatesNow);
   lastMinute.instances.add(atMs, instancesNow);
-  const recent = samples.value.filter(({ at }) => Math.abs(atMs - Date.parse(at)) < KEPT_MS);
+  const recent = isFirstSample
+    ? []
+    : samples.value.filter(({ at }) => Math.abs(atMs - Date.parse(at)) < KEPT_MS);
+  isFirstSample = false;
   samples.value = [...recent, sample];
   templateSamples.value = templatesNow;
   instanceSamples.value = instancesNow;
 }
 
+/** True until the first sample of a stream: those before may lie far back, and the gateway kept the points in between. */
+let isFirstSample = true;
+
 /** Events may have been lost; the first sample of a stream is complete. */
 function onConnect(): void {
   readAll();
-  if (samples.value.length > 0) noteSessions();
+  if (samples.value.length > 0) {
+    noteSessions();
+    void readPast();
+  }
+  isFirstSample = true;
   templateSamples.value = new Map();
   instanceSamples.value = new Map();
 }

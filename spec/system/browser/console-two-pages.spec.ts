@@ -1,4 +1,5 @@
-// Two pages of the console in one browser, which share its session: a sign-in or sign-out at one of them is seen by the other.
+// Several pages of the console in one browser, which share its session and its few connections: a sign-in or sign-out at one of them
+// is seen by the other, and pages in the background leave the connections to the one in view.
 
 import type { Page } from 'playwright-core';
 import * as assert from 'uvu/assert';
@@ -68,6 +69,36 @@ inBrowser('a page shows who signs in at the other by an address, as at an identi
   await second.getByText('ada@localhost').waitFor({ state: 'detached' });
   await second.getByText('ada', { exact: true }).waitFor();
 });
+
+inBrowser(
+  'a page opens beside seven others in the background, and each is up to date when it is shown again',
+  async () => {
+    const first = await open();
+    await signIn(first);
+    for (let count = 1; count < 8; count += 1) {
+      await setVisibility(pages[count - 1], 'hidden');
+      await (await open()).getByText('No instance is registered yet.').waitFor();
+    }
+    const instance = { id: 'away-1', endpoint: 'http://127.0.0.1:1/mcp' };
+    const answer = await gateway.admin('POST /gateway/register', { template_name: 'away', instance });
+    assert.is(answer.status, 201);
+    await pages[7]?.getByText('away').first().waitFor();
+    assert.is(await first.getByText('away').count(), 0);
+    // The charts have no samples of the time in the background, but the gateway kept its load.
+    const history = first.waitForRequest(/\/gateway\/history$/);
+    await setVisibility(first, 'visible');
+    await first.getByText('away').first().waitFor();
+    await history;
+  },
+);
+
+/** Says what a browser says of a page in the background; without a window all pages are in view. */
+async function setVisibility(page: Page | undefined, state: 'hidden' | 'visible'): Promise<void> {
+  await page?.evaluate(`
+    Object.defineProperty(document, 'visibilityState', { configurable: true, get: () => '${state}' });
+    document.dispatchEvent(new Event('visibilitychange'));
+  `);
+}
 
 async function open(): Promise<Page> {
   const { page } = await browser.open();
