@@ -261,6 +261,26 @@ inBrowser('count the tools that clients get, without those that hints leave out'
   await page.getByText(`only leaves ${Number(all) - 1} tools out`).waitFor();
 });
 
+inBrowser(
+  'offer the tools of a template when an instance becomes available, and what was filled in stays',
+  async () => {
+    const { page, requests } = watched;
+    const ofAway = () => requests.filter((url) => url.endsWith('/mcp/away/tools/list')).length;
+    const registerAway = (endpoint: string | undefined) =>
+      gateway.admin('POST /gateway/register', { template_name: 'away', instance: { id: 'one', endpoint } });
+    assert.is((await registerAway('http://127.0.0.1:1/mcp')).status, 201);
+    await page.goto(`${gateway.url}/console/view`);
+    await page.getByLabel('Name (required)').fill('patient');
+    const row = page.locator('label.of-template', { hasText: 'away' });
+    await row.getByText('No instance is available.').waitFor();
+    assert.is(ofAway(), 0);
+    assert.is((await registerAway(servers[0]?.url)).status, 200);
+    await row.getByText(/^0 of \d+ tools$/).waitFor();
+    assert.is(ofAway(), 1);
+    assert.is(await page.getByLabel('Name (required)').inputValue(), 'patient');
+  },
+);
+
 inBrowser('log no error to the browser console', () => {
   const refusals = /status of (?:400|401|404|412|422)/;
   assert.equal(

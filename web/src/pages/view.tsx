@@ -91,7 +91,7 @@ function Editor({ record, onReload }: EditorProps) {
       <form class="view-editor" onSubmit={(event) => void save(event)}>
         <Words view={draft} isNew={record === undefined} faults={wrong} onChange={set} />
         <div class="two-lists">
-          <ViewTools view={draft} templates={names} known={known} onChange={set} />
+          <ViewTools view={draft} names={names} known={known} onChange={set} />
           <ViewChosen view={draft} known={known} faults={wrong} onChange={set} />
         </div>
         {isOutdated.value ? (

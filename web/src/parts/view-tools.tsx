@@ -4,6 +4,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { get, messageOf } from '../api.ts';
 import { plural } from '../format.ts';
+import { balancers, templates } from '../store.ts';
 import { chooser, sourceOf, type Tool, type ViewDraft, withAllTools, withTool } from '../view-draft.ts';
 import { useSignedIn } from './load.ts';
 import { Search } from './search.tsx';
@@ -16,32 +17,44 @@ export interface TemplateTools {
   readonly error?: string;
 }
 
-/** The tools of each template, by its name. Each list is read once, and a failed one again after a sign-in. */
-export function useTools(templates: readonly string[]): ReadonlyMap<string, TemplateTools> {
+const AWAY: TemplateTools = { error: 'No instance is available.' };
+
+/**
+ * The tools of each template, by its name. A list is read when an instance becomes available: nothing that was filled in has to be
+ * given up for it. A failed one is also read again after a sign-in.
+ */
+export function useTools(names: readonly string[]): ReadonlyMap<string, TemplateTools> {
   const [known, setKnown] = useState<ReadonlyMap<string, TemplateTools>>(new Map());
   const [round, setRound] = useState(0);
   const asked = useRef(new Set<string>());
+  const available = new Set(
+    names.filter((name) => templates.value.get(name)?.some(({ healthy }) => healthy)),
+  );
   const failed = [...known].filter(([, { error }]) => error !== undefined);
   useSignedIn(failed[0]?.[1].error, () => {
-    for (const [template] of failed) asked.current.delete(template);
+    for (const [name] of failed) asked.current.delete(name);
     setRound(round + 1);
   });
   useEffect(() => {
-    for (const template of templates) {
-      if (asked.current.has(template)) continue;
-      asked.current.add(template);
-      get<{ readonly tools: readonly Tool[] }>(`mcp/${template}/tools/list`)
+    for (const name of asked.current) if (!available.has(name)) asked.current.delete(name);
+    for (const name of available) {
+      if (asked.current.has(name)) continue;
+      asked.current.add(name);
+      get<{ readonly tools: readonly Tool[] }>(`mcp/${name}/tools/list`)
         .then(({ tools }): TemplateTools => ({ tools }))
         .catch((thrown: unknown): TemplateTools => ({ error: messageOf(thrown) }))
-        .then((found) => setKnown((before) => new Map(before).set(template, found)));
+        .then((found) => setKnown((before) => new Map(before).set(name, found)));
     }
-  }, [templates.join(), round]);
-  return known;
+  }, [[...available].join(), round]);
+  if (balancers.value === undefined) return known; // the state of the instances is not read yet
+  const away = names.filter((name) => !known.has(name) && !available.has(name));
+  return new Map([...known, ...away.map((name) => [name, AWAY] as const)]);
 }
 
 interface ViewToolsProps {
   readonly view: ViewDraft;
-  readonly templates: readonly string[];
+  /** The names of the templates. */
+  readonly names: readonly string[];
   readonly known: ReadonlyMap<string, TemplateTools>;
   readonly onChange: (view: ViewDraft) => void;
 }
@@ -50,10 +63,10 @@ type Row =
   | { readonly template: string; readonly tool: Tool }
   | { readonly template: string; readonly found: TemplateTools | undefined };
 
-export function ViewTools({ view, templates, known, onChange }: ViewToolsProps) {
+export function ViewTools({ view, names, known, onChange }: ViewToolsProps) {
   const filter = useSignal('');
   const wanted = filter.value;
-  const rows = templates.flatMap((template): Row[] => {
+  const rows = names.flatMap((template): Row[] => {
     const found = known.get(template);
     const shown = (found?.tools ?? []).filter(({ name, description = '' }) =>
       `${template} ${name} ${description}`.toLowerCase().includes(wanted),
@@ -61,7 +74,7 @@ export function ViewTools({ view, templates, known, onChange }: ViewToolsProps) 
     if (shown.length === 0 && wanted !== '') return [];
     return [{ template, found }, ...shown.map((tool) => ({ template, tool }))];
   });
-  const all = templates.reduce((sum, template) => sum + (known.get(template)?.tools?.length ?? 0), 0);
+  const all = names.reduce((sum, template) => sum + (known.get(template)?.tools?.length ?? 0), 0);
   const matching = rows.filter((row) => 'tool' in row);
   const chooseShown = (): void => {
     onChange(
@@ -81,7 +94,7 @@ export function ViewTools({ view, templates, known, onChange }: ViewToolsProps) 
       <div class="panel items tall">
         <Search label="Filter tools" placeholder={`Filter ${plural(all, 'tool')}`} filter={filter} />
         {rows.length === 0 && (
-          <Empty title={templates.length === 0 ? 'No template has an instance.' : 'Nothing matches.'} />
+          <Empty title={names.length === 0 ? 'No template has an instance.' : 'Nothing matches.'} />
         )}
         <VirtualList items={rows} keyOf={keyOf} rowHeight={48} label="All tools">
           {(row) =>
