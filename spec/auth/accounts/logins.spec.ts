@@ -78,7 +78,7 @@ test('a login that a full hashing queue refuses is not counted as a failure', as
 function throttled() {
   const throttle = new LoginThrottle(() => Date.now());
   const admit = (username: string, from = address) =>
-    codeOf(() => throttle.countAttempt({ username, address: from }));
+    codeOf(() => throttle.admit({ username, address: from }));
   return { throttle, admit };
 }
 
@@ -93,7 +93,7 @@ test('after ten failures in a minute of one user from one address the next is re
   assert.is(await admit('bob'), 'none', 'refused attempts of another user do not count against the address');
   assert.is(await admit('ada', '10.0.0.2'), 'none', 'another address');
   mock.timers.tick(12_500);
-  const refusal = await thrownBy(() => throttle.countAttempt({ username: 'ada', address }));
+  const refusal = await thrownBy(() => throttle.admit({ username: 'ada', address }));
   assert.is(Object(refusal).facts.retryAfterSeconds, 48);
   mock.timers.tick(47_499);
   assert.is(await admit('ada'), 'TOO_MANY_ATTEMPTS');
@@ -105,12 +105,12 @@ test('a success after the end of its minute does not allow an extra failure in t
   for (const isCountedBefore of [false, true]) {
     const throttle = new LoginThrottle(() => Date.now());
     const attempt = { username: 'ada', address: '10.0.0.1' };
-    const counted = throttle.countAttempt(attempt);
+    const counted = await throttle.admit(attempt);
     mock.timers.tick(60_000);
     const codes: string[] = [];
-    if (isCountedBefore) codes.push(await codeOf(() => throttle.countAttempt(attempt)));
+    if (isCountedBefore) codes.push(await codeOf(() => throttle.admit(attempt)));
     counted.settle('right');
-    while (codes.length < 12) codes.push(await codeOf(() => throttle.countAttempt(attempt)));
+    while (codes.length < 12) codes.push(await codeOf(() => throttle.admit(attempt)));
     assert.is(codes.filter((code) => code === 'none').length, 10);
   }
 });
@@ -125,14 +125,14 @@ test('addresses of one IPv6 /64 network count as one, and an IPv4 address counts
     '2001:db8::%eth0',
   ];
   const blocked = async (address: string) =>
-    (await codeOf(() => throttle.countAttempt({ username: 'ada', address }))) !== 'none';
+    (await codeOf(() => throttle.admit({ username: 'ada', address }))) !== 'none';
   for (let attempt = 0; attempt < 10; attempt += 1)
-    throttle.countAttempt({ username: 'ada', address: same[attempt % same.length] ?? '' });
+    await throttle.admit({ username: 'ada', address: same[attempt % same.length] ?? '' });
   for (const address of same) assert.is(await blocked(address), true, address);
   for (const address of ['2001:db8:0:1::1', '2001:db9::1', '::1'])
     assert.is(await blocked(address), false, address);
   for (let attempt = 0; attempt < 10; attempt += 1)
-    throttle.countAttempt({ username: 'ada', address: attempt % 2 ? '10.0.0.9' : '::ffff:10.0.0.9' });
+    await throttle.admit({ username: 'ada', address: attempt % 2 ? '10.0.0.9' : '::ffff:10.0.0.9' });
   assert.is(await blocked('10.0.0.9'), true);
   assert.is(await blocked('::ffff:10.0.0.8'), false);
 });

@@ -100,7 +100,10 @@ export class LoginThrottle {
     };
   }
 
-  /** Admits an attempt as countAttempt does, by the attempts at all nodes. */
+  /**
+   * Counts the attempt, and judges it by the attempts at all nodes. TOO_MANY_ATTEMPTS; a refused attempt is not counted. An
+   * address over its limit may still try users that did not fail from there.
+   */
   async admit(attempt: ThrottledAttempt): Promise<CountedAttempt> {
     const taken = this.#take(attempt);
     const alone = this.#judge(taken, []);
@@ -109,14 +112,6 @@ export class LoginThrottle {
     // Many attempts at once must not turn into any number of questions.
     const counts = this.#asking < MAX_ASKING_ATTEMPTS ? await this.#ask(taken, this.#peers, others) : [];
     return this.#judge(taken, counts, (counts.length + 1) / (others.length + 1));
-  }
-
-  /**
-   * Counts the attempt at this node. TOO_MANY_ATTEMPTS; a refused attempt is not counted. An address over its limit may still try
-   * users that did not fail from there.
-   */
-  countAttempt(attempt: ThrottledAttempt): CountedAttempt {
-    return this.#judge(this.#take(attempt), []);
   }
 
   #take({ username, address }: ThrottledAttempt): Taken {
