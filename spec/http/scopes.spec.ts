@@ -5,20 +5,19 @@ import { writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { SCOPES, type Scope } from '../../src/domain/accounts/account.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
+import { modern } from '../helpers/clients/mcp-messages.ts';
 import { folderOfAll } from '../helpers/folder.ts';
 import { type Credentials, PASSWORD, startWithAccounts } from '../helpers/http/accounts.ts';
 import { appFor } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
-import { fakeMcp } from './fake-mcp.ts';
 
 const test = suite('scopes of the routes');
 const folder = folderOfAll(test);
 const registryFile = folder('registry.json');
 const env = { DOCKER_HOST: '', CONTAINER_HOST: '', HOME: folder() };
 const gateway = { discovery: { env, registryFile } };
-// Scopes do not depend on sessions: the MCP endpoint is a fake.
 const app = appFor(test, () =>
-  startWithAccounts({ mcp: fakeMcp(), consoleFolder: new URL('none/', import.meta.url), gateway }),
+  startWithAccounts({ consoleFolder: new URL('none/', import.meta.url), gateway }),
 );
 // A sync would add this one to `demo`.
 writeFileSync(registryFile, '{"templates":{"demo":{"instances":{"two":{"endpoint":"http://127.0.0.1:1"}}}}}');
@@ -32,6 +31,7 @@ interface Row {
   /** Of a caller with all scopes that may not use `demo`. Default: as admitted, without data of `demo`. */
   readonly elsewhere?: string;
   readonly body?: () => unknown;
+  readonly headers?: Readonly<Record<string, string>>;
   /** Values of the path, where they are not `demo` and `one`, which callers of other templates always name. */
   readonly params?: Readonly<Record<string, string>>;
 }
@@ -51,7 +51,10 @@ const unique = (): string => {
 };
 const nobody = { user_id: '00000000-0000-4000-8000-000000000000', key_id: '0000000000000000' };
 
-const message = () => ({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
+const listing = modern('tools/list');
+const message = { body: () => listing.body, headers: listing.headers };
+/** Without it an admitted GET opens a stream. */
+const noStream = { headers: { accept: 'application/json' } };
 const toDemo = { admitted: '200', ...hidden };
 
 /** The same row for several routes. */
@@ -60,17 +63,19 @@ function rows(routes: readonly string[], row: Row): Readonly<Record<string, Row>
 }
 
 const ROWS: Readonly<Record<string, Row>> = {
-  ...rows(['GET /mcp', 'DELETE /mcp', 'GET /mcp/sse'], { needs: call, admitted: '200' }),
-  ...rows(
-    [
-      ...['GET /mcp/:template', 'DELETE /mcp/:template', 'GET /mcp/:template/sse'],
-      ...['GET /mcp/:template/mcp', 'DELETE /mcp/:template/mcp'],
-    ],
-    { needs: call, ...toDemo },
-  ),
-  'POST /mcp': { needs: call, admitted: '200', body: message },
-  ...rows(['POST /mcp/:template', 'POST /mcp/:template/mcp'], { needs: call, body: message, ...toDemo }),
-  'POST /mcp/:template/messages': { needs: call, admitted: '202', body: message, ...hidden },
+  ...rows(['GET /mcp', 'GET /mcp/sse'], { needs: call, admitted: '406', ...noStream }),
+  ...rows(['GET /mcp/:template', 'GET /mcp/:template/mcp', 'GET /mcp/:template/sse'], {
+    ...{ needs: call, admitted: '406', ...hidden, ...noStream },
+  }),
+  'DELETE /mcp': { needs: call, admitted: '400' },
+  ...rows(['DELETE /mcp/:template', 'DELETE /mcp/:template/mcp'], {
+    needs: call,
+    admitted: '400',
+    ...hidden,
+  }),
+  'POST /mcp': { needs: call, admitted: '200', ...message },
+  ...rows(['POST /mcp/:template', 'POST /mcp/:template/mcp'], { needs: call, ...toDemo, ...message }),
+  'POST /mcp/:template/messages': { needs: call, admitted: '404', ...hidden, ...message },
   'POST /mcp/:template/tools/call': { needs: call, body: () => ({ name: 'name' }), ...toDemo },
   'POST /mcp/:template/resources/read': {
     ...{ needs: call, admitted: '404 RESOURCE_NOT_FOUND', ...hidden },
@@ -350,7 +355,9 @@ for (const caller of CALLERS) {
       const params = caller.isElsewhere ? { ...row.params, ...existing } : { ...existing, ...row.params };
       const path = route.path.replaceAll(/[:*](\w+)/g, (_name, field) => String(Reflect.get(params, field)));
       const query = route.path === '/events' ? '?follow=false' : '';
-      const ask = row.body === undefined || route.method === 'GET' ? {} : { body: row.body() };
+      const { headers = {} } = row;
+      const ask =
+        row.body === undefined || route.method === 'GET' ? { headers } : { headers, body: row.body() };
       const answer = await app.as(credentials, route.method, `${path}${query}`, ask);
       const what = `${keyOf(route)} for ${caller.who}`;
 

@@ -8,7 +8,6 @@ import { shareOf, UserShares } from '../domain/memory/user-shares.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { LoadHistory } from '../metrics/load-history.ts';
 import { Samples } from '../metrics/samples.ts';
-import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { Deployment } from './all-nodes/deployment.ts';
 import { PeerEvents } from './all-nodes/peer-events.ts';
@@ -22,8 +21,6 @@ import { RecentEvents } from './sse/recent-events.ts';
 
 export interface ServicesOptions
   extends Pick<Services, 'auth' | 'allowedCommands' | 'settings' | 'deniedNetworks' | 'signIn'> {
-  /** The MCP endpoint. Default: that of the gateway. */
-  readonly mcp?: McpEndpoint;
   readonly log: Logger;
   /** Origin of the gateway for its clients. Default: that of each request. */
   readonly publicUrl?: string | undefined;
@@ -62,7 +59,6 @@ export function composeServices(
     traffic,
     auth: options.auth,
     listAnswers: new PerList(),
-    mcp: options.mcp ?? gateway.mcp,
     allowedCommands: options.allowedCommands,
     definitions: { get: (id) => inFolder.get(id) ?? stored.find(id) },
     storedDefinitions: stored,

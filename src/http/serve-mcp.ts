@@ -79,7 +79,7 @@ class McpServing implements ServedReply {
 
   serve(reply: ReplyWriter, relay: Relay): void | Promise<void> {
     if (this.#holder !== undefined) return this.#atHolder(this.#holder, reply, relay);
-    const { mcp } = this.#services;
+    const { mcp } = this.#services.gateway;
     const handle = () => this.#countingRefusals(() => mcp.handle(this.#request(relay), reply));
     return handle()?.catch((thrown: unknown) => {
       if (!(thrown instanceof NotHolder)) throw thrown;

@@ -14,7 +14,6 @@ import type { GatewayInternals } from '../gateway/internals.ts';
 import type { LoadHistory } from '../metrics/load-history.ts';
 import type { Prometheus } from '../metrics/prometheus.ts';
 import type { Samples } from '../metrics/samples.ts';
-import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import type { Deployment } from './all-nodes/deployment.ts';
 import type { PeerEvents } from './all-nodes/peer-events.ts';
@@ -39,9 +38,7 @@ export interface Services
   readonly auth: Auth;
   /** Answers of REST with the lists that are in use. */
   readonly listAnswers: PerList<Buffer>;
-  /** The MCP endpoint, which its creator closes. */
-  readonly mcp: McpEndpoint;
-  /** If it is undefined, there are no other nodes. */
+  /** Undefined: there are no other nodes. */
   readonly peers?: ForwardingPeers | undefined;
   /**
    * The other nodes, for answers about the deployment. Undefined for a request of another node: it is answered for

@@ -1,14 +1,12 @@
-// The routes of the MCP endpoint: their paths and their rate limit. Two tests use a fake endpoint; the real endpoint is tested
-// in spec/protocol and in the journeys.
+// The routes of the MCP endpoint: their paths and their rate limit. The endpoint is tested in spec/protocol and in the journeys.
 
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { modern, openSession, toolCall } from '../../helpers/clients/mcp-messages.ts';
 import { head, openRaw, readUntil } from '../../helpers/clients/raw-http.ts';
 import { startWithAccounts } from '../../helpers/http/accounts.ts';
-import { type Ask, startApp } from '../../helpers/http/app.ts';
+import { startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
-import { fakeMcp } from '../fake-mcp.ts';
 
 const test = suite('the routes of the MCP endpoint');
 
@@ -16,32 +14,32 @@ const MESSAGE = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
 const windowOf = ({ headers }: { headers: Headers }) =>
   ['limit', 'remaining'].map((name) => headers.get(`x-ratelimit-${name}`));
 
-/** An app without authentication, with the template `demo`. */
-async function start() {
-  const mcp = fakeMcp();
-  const definitions = ['demo', 'mcp', 'tools'].map((id) => ({ id }));
-  return { ...(await startApp({ mcp, gateway: { definitions } })), mcp };
-}
-
 test('do not collide with the operations of a template, even for a template called mcp or tools', async () => {
-  const app = await start();
-  await app.serve('mcp', 'one');
-  const seen = async (method: string, path: string, ask: Ask = {}) => {
-    const before = app.mcp.requests.length;
-    const { status } = await app.ask(method, path, ask);
-    const [asked] = app.mcp.requests.slice(before);
-    return [status, asked === undefined ? 'elsewhere' : (asked.pathName ?? 'all')];
+  const app = await startApp();
+  for (const template of ['demo', 'mcp', 'tools']) {
+    const tools = [{ name: `of-${template}`, inputSchema: { type: 'object' } }];
+    await app.serve(template, 'one', ({ method }) => (method === 'tools/list' ? { tools } : {}));
+  }
+  const { body: message, headers } = modern('tools/list');
+  const listed = async (path: string) => {
+    const { body } = await app.ask('POST', path, { body: message, headers });
+    assert.is(body.jsonrpc, '2.0', path);
+    return Object(body.result).tools.map(({ name }: { name: string }) => name);
   };
-  const body = { name: 'name' };
-  assert.equal(await seen('GET', '/mcp/mcp/health'), [200, 'elsewhere']);
-  assert.equal(await seen('GET', '/mcp/mcp/tools/list'), [200, 'elsewhere']);
-  assert.equal(await seen('POST', '/mcp/mcp/tools/call', { body }), [200, 'elsewhere']);
-  assert.equal(await seen('POST', '/mcp/mcp', { body: MESSAGE }), [200, 'mcp']);
-  assert.equal(await seen('POST', '/mcp/mcp/mcp', { body: MESSAGE }), [200, 'mcp']);
-  assert.equal(await seen('POST', '/mcp/tools', { body: MESSAGE }), [200, 'tools']);
-  assert.equal(await seen('POST', '/mcp/', { body: MESSAGE }), [200, 'all']);
-  assert.equal(await seen('POST', '/mcp/demo/mcp/mcp', { body: MESSAGE }), [404, 'elsewhere']);
-  assert.equal(await seen('POST', '/mcp/demo/tools', { body: MESSAGE }), [404, 'elsewhere']);
+  assert.equal(await listed('/mcp/mcp'), ['of-mcp']);
+  assert.equal(await listed('/mcp/mcp/mcp'), ['of-mcp']);
+  assert.equal(await listed('/mcp/tools'), ['of-tools']);
+  assert.is((await listed('/mcp/')).length, 3);
+  const answered = async (method: string, path: string, body?: object) => {
+    const answer = await app.ask(method, path, { body });
+    assert.is(answer.body.jsonrpc, undefined, path);
+    return answer.status;
+  };
+  assert.is(await answered('GET', '/mcp/mcp/health'), 200);
+  assert.is(await answered('GET', '/mcp/mcp/tools/list'), 200);
+  assert.is(await answered('POST', '/mcp/mcp/tools/call', { name: 'of-mcp' }), 200);
+  assert.is(await answered('POST', '/mcp/demo/mcp/mcp', message), 404);
+  assert.is(await answered('POST', '/mcp/demo/tools', message), 404);
   await app.close();
 });
 
