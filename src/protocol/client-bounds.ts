@@ -1,7 +1,7 @@
 // Bounds of client input that is stored or used as a key: capabilities and client info, cursors, URIs of resources. The
 // code of each era refuses input that exceeds them.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type JsonFields, type JsonObject, valuesIn } from '../domain/json/json.ts';
 import { isTaskMethod, listOf, METHODS, SUBSCRIBE, UNSUBSCRIBE } from '../domain/mcp/mcp.ts';
 import { caseless } from '../domain/text.ts';
@@ -65,7 +65,7 @@ function badText(name: string, value: unknown): string | undefined {
 
 /** A digest of texts of any length, to be part of a key. */
 export function shortKey(...texts: readonly string[]): string {
-  return createHash('sha256').update(JSON.stringify(texts)).digest('base64url');
+  return hash('sha256', JSON.stringify(texts), 'base64url');
 }
 
 /** The fields by which the gateway makes decisions. */

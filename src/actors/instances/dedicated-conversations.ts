@@ -2,7 +2,7 @@
 // emits their events. A legacy session holds an exclusive use; a call without a session holds one while it lasts (ADR
 // 69). Clients that declare equal extensions, and cannot be asked anything, share a process (ADR 104).
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { isOfSameUser } from '../../domain/accounts/account.ts';
 import { notConnected } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, reasonOf } from '../../domain/errors/errors.ts';
@@ -249,7 +249,7 @@ export function conversationKeyOf(request: ConversationRequest): string | undefi
 /** A short text that is equal for equal capabilities. */
 export function capabilitiesKey({ capabilities }: Pick<ClientProfile, 'capabilities'>): string {
   const text = canonicalText(capabilities);
-  return text.length <= 256 ? text : createHash('sha256').update(text).digest('base64url');
+  return text.length <= 256 ? text : hash('sha256', text, 'base64url');
 }
 
 function pidOf(conversation: Conversation | undefined): { readonly pid: number } | undefined {

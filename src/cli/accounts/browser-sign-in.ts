@@ -4,7 +4,7 @@
 // 8628, ADR 216, 217.
 
 import { spawn } from 'node:child_process';
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -44,7 +44,7 @@ export async function signInByBrowser(
       state,
       scope: SCOPES.join(' '),
       code_challenge_method: 'S256',
-      code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+      code_challenge: hash('sha256', verifier, 'base64url'),
     };
     for (const [name, value] of Object.entries(parameters)) address.searchParams.set(name, value);
     // Also with --quiet: without the address nothing can go on.

@@ -2,7 +2,7 @@
 // authorization server, registers, signs in, allows, redeems the code, lists the tools, and ends the grant. Sources: RFC 9728,
 // 8414, 7591, 9207.
 
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { EndpointTarget } from '../../connect/connect-target.ts';
 import { CommandFailure } from '../failures.ts';
 import { beginningOf } from '../remote/answering-url.ts';
@@ -42,7 +42,7 @@ export async function verifySignIn(
     resource: endpoint,
     scope: 'tools:call',
     code_challenge_method: 'S256',
-    code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+    code_challenge: hash('sha256', verifier, 'base64url'),
   };
   for (const [name, value] of Object.entries(parameters)) asked.searchParams.set(name, value);
   const browser = new FormBrowser(asked.origin, ANSWER_MS);

@@ -3,7 +3,7 @@
 // part of a path. A page loads from this gateway only, runs only its own scripts, and may not be framed; addresses
 // are relative, so that the pages work behind a path prefix. Source: Content Security Policy level 3; ADR 21.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -218,5 +218,5 @@ export function restricted(scripts: readonly string[] = [], styles: readonly str
 }
 
 function hashOf(content: string): string {
-  return `'sha256-${createHash('sha256').update(content).digest('base64')}'`;
+  return `'sha256-${hash('sha256', content, 'base64')}'`;
 }

@@ -1,7 +1,7 @@
 // Names in an aggregate: tools and prompts are `{template}__{name}` or a mapped form of it, instances
 // `{template}/{instance}`. The rule is never changed, since clients keep names in their lists of allowed tools. Source: ADR 93.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { SentTo, SourcedEvent } from '../../domain/calls/exchange.ts';
 
 /** The most characters that clients accept in the name of a tool. */
@@ -74,7 +74,7 @@ function beginningOf(full: string, length: number = MAX_NAME_CHARACTERS): string
 }
 
 function digest(template: string, name: string): string {
-  return createHash('sha256').update(`${template}\0${name}`).digest('hex').slice(0, DIGITS);
+  return hash('sha256', `${template}\0${name}`, 'hex').slice(0, DIGITS);
 }
 
 /** The id of an instance in an aggregate: after its template, since ids of two templates may be equal. */

@@ -1,7 +1,7 @@
 // One request of a modern client, read and checked, with its `_meta`, and the keys that bind encrypted texts to it.
 // modern-call.ts carries it.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import {
   canonicalText,
   definedFields,
@@ -57,11 +57,9 @@ export function pathKey(
 export function callKey(request: ModernRequest): string {
   const { method, params } = request;
   const { name = null, uri = null, arguments: args = {} } = params;
-  const digest = createHash('sha256')
-    .update(JSON.stringify([name, uri].map(fieldValue)))
-    .update(args instanceof JsonText ? comparedText(args) : canonicalText(args))
-    .digest('base64url');
-  return `${pathKey(method, request)}${digest}`;
+  const target = JSON.stringify([name, uri].map(fieldValue));
+  const text = args instanceof JsonText ? comparedText(args) : canonicalText(args);
+  return `${pathKey(method, request)}${hash('sha256', target + text, 'base64url')}`;
 }
 
 /**

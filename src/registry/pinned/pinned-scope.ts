@@ -1,6 +1,6 @@
 // The approved tools of a pinned template, or of a pinned view, and the tools that wait for approval. Source: ADR 238, ADR 242.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { GatewayEvent } from '../../domain/events/events.ts';
 import { canonicalText, type JsonObject } from '../../domain/json/json.ts';
 import { eachInGroups } from '../../domain/time/task-groups.ts';
@@ -61,9 +61,7 @@ export interface PinnedScopeDeps extends Timing {
 
 /** SHA-256 of the part of a definition that is approved, as hexadecimal digits. */
 export function digestOf(tool: JsonObject): string {
-  return createHash('sha256')
-    .update(canonicalText(approvedPart(tool)))
-    .digest('hex');
+  return hash('sha256', canonicalText(approvedPart(tool)), 'hex');
 }
 
 /** One pinned template or view, which ToolApprovals makes when it is pinned. */

@@ -1,6 +1,6 @@
 // The approved definitions of tools in a database. Source: ADR 238.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { JsonObject } from '../../../domain/json/json.ts';
 import { eachInGroups } from '../../../domain/time/task-groups.ts';
 import { type Approval, withDigests } from '../../../domain/views/approval.ts';
@@ -64,5 +64,5 @@ function textIn(document: string): string {
 }
 
 function approvalKey({ scope, tool }: Approval): string {
-  return createHash('sha256').update(`${scope}\0${tool}`).digest('hex');
+  return hash('sha256', `${scope}\0${tool}`, 'hex');
 }
