@@ -13,6 +13,7 @@ import {
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { codeOf } from '../domain/errors/errors.ts';
+import { pauseSync } from '../domain/time/clock.ts';
 import { CommandFailure, writeFailure } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -60,7 +61,6 @@ export function changePrivateFile<T>(path: string, change: () => T): T {
  * to it: of several that wait only one removes the file, and never one that was made since.
  */
 function takeLock(lock: string): string | undefined {
-  const pause = new Int32Array(new SharedArrayBuffer(4));
   let holder: string | undefined;
   for (let waitedMs = 0; ; waitedMs += LOOK_MS) {
     try {
@@ -76,7 +76,7 @@ function takeLock(lock: string): string | undefined {
       const own = takeLock(takeover);
       releaseLock(lock, holder);
       releaseLock(takeover, own);
-    } else Atomics.wait(pause, 0, 0, LOOK_MS);
+    } else pauseSync(LOOK_MS);
   }
 }
 

@@ -16,7 +16,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { devNull } from 'node:os';
 import { isatty } from 'node:tty';
 import { codeOf, OperatorError } from '../domain/errors/errors.ts';
-import { sleep, systemClock } from '../domain/time/clock.ts';
+import { pauseSync, sleep, systemClock } from '../domain/time/clock.ts';
 
 const PIECE_BYTES = 65_536;
 const MAX_BYTES = 16 * 2 ** 20;
@@ -111,7 +111,7 @@ function wholeNow(read: Iterable<Buffer | undefined>): Buffer {
   const pieces: Buffer[] = [];
   let bytes = 0;
   for (const piece of read) {
-    if (piece === undefined) pause();
+    if (piece === undefined) pauseSync(PAUSE_MS);
     else pieces.push(piece);
     bytes += piece?.length ?? 0;
     if (bytes > MAX_BYTES) throw coded('too long');
@@ -158,10 +158,6 @@ function pieceNow(fd: number): Buffer | undefined {
     if (codeOf(thrown) !== 'EAGAIN') throw thrown;
     return undefined;
   }
-}
-
-function pause(): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
 }
 
 function coded(code: string): Error {

@@ -4,7 +4,7 @@
 import { writeSync } from 'node:fs';
 import { type Logger, type LoggerOptions, pino } from 'pino';
 import { withoutInvisible } from '../../domain/text.ts';
-import { isoTimes } from '../../domain/time/clock.ts';
+import { isoTimes, pauseSync } from '../../domain/time/clock.ts';
 import { fieldText } from '../output.ts';
 
 /** The log at a pino level. `write`: see LogSink. `worker`: the number of this worker, in every line. */
@@ -130,9 +130,8 @@ export class LogSink {
   /** Writes what is left at the end of the process. Waits briefly for a slow reader. */
   close(): void {
     this.flushSync();
-    const pause = new Int32Array(new SharedArrayBuffer(4));
     for (let waitedMs = 0; this.#unsent.length > 0 && waitedMs < LAST_LINES_MS; waitedMs += LAST_PAUSE_MS) {
-      Atomics.wait(pause, 0, 0, LAST_PAUSE_MS);
+      pauseSync(LAST_PAUSE_MS);
       this.flushSync();
     }
     clearTimeout(this.#timer);

@@ -49,6 +49,11 @@ function repeated(timer: NodeJS.Timeout): () => void {
   return () => clearInterval(timer);
 }
 
+/** Stops this thread, with all that runs in it, for code that must not become asynchronous. */
+export function pauseSync(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
 /** Times of two clocks that differ by more than this are not compared, in ms. */
 export const MAX_SKEW_MS = 60_000;
 const STEADY_SHARE = 0.1;
