@@ -3,12 +3,13 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { chmod, copyFile, mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
+import { PACKAGE_ROOT } from '../../src/domain/package-root.ts';
 import { addingCommand } from '../../src/persistence/open-failures.ts';
 import { migrationStatus, openStore } from '../../src/persistence/open-store.ts';
 import { definition } from '../helpers/backends/profiles.ts';
@@ -194,15 +195,21 @@ test('names the package to install when a driver is missing', async () => {
   );
 });
 
-test('the command that adds a driver puts it beside the packages of the program that lacks it', async () => {
+test('the command that adds a driver puts it beside the packages of the program that lacks it, with the version of its MikroORM', async () => {
   const [project, global] = [folder('my project'), folder('global')];
   for (const root of [project, global])
     await mkdir(join(root, 'node_modules/stagedoor/dist'), { recursive: true });
   await writeFile(join(project, 'package.json'), '{}');
   const moduleIn = (root: string) => pathToFileURL(join(root, 'node_modules/stagedoor/dist/open.js')).href;
-  assert.is(addingCommand('a@1', moduleIn(project)), `npm install --prefix '${project}' a@1`);
+  const { peerDependencies } = JSON.parse(await readFile(new URL('package.json', PACKAGE_ROOT), 'utf8'));
+  const driver = '@mikro-orm/mssql';
+  const added = `${driver}@${peerDependencies[driver]}`;
+  assert.is(addingCommand(driver, moduleIn(project)), `npm install --prefix '${project}' ${added}`);
   const own = join(global, 'node_modules/stagedoor');
-  assert.is(addingCommand('a@1', moduleIn(global)), `npm install --prefix ${own} --omit=dev --save-prod a@1`);
+  assert.is(
+    addingCommand(driver, moduleIn(global)),
+    `npm install --prefix ${own} --omit=dev --save-prod ${added}`,
+  );
 });
 
 test('loads only the driver of the URL, and only when it is opened', async () => {

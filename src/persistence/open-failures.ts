@@ -1,10 +1,11 @@
 // The cases in which a database cannot be opened: creates it on a server that lacks it, else makes the message for the
 // operator. Separate from open-store.ts, whose types embedding programs see: the types of a database are MikroORM's.
 
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { codeOf } from '../domain/errors/errors.ts';
+import { PACKAGE_ROOT } from '../domain/package-root.ts';
 import { type DatabaseAddress, failureOf } from './database.ts';
 import type { ParsedDatabaseUrl } from './database-url.ts';
 import type { Orm } from './orm/connection/orm.ts';
@@ -21,7 +22,7 @@ export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenEr
   const { database, address, description } = parsed;
   if (codeOf(thrown) === 'ERR_MODULE_NOT_FOUND')
     return new StoreOpenError(
-      `the driver for ${database.label} is not installed: run "${addingCommand(`${database.driverPackage}@7.2.1`)}"`,
+      `the driver for ${database.label} is not installed: run "${addingCommand(database.driverPackage)}"`,
       { cause: thrown },
     );
   const driverError = driverErrorOf(thrown);
@@ -58,18 +59,22 @@ export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenEr
 }
 
 /**
- * The command that adds a package beside those of this program. `module`: URL of a file of this program. A global
- * installation has no project: a package added there with `-g` would bring a second MikroORM, so it is added to
- * this package itself.
+ * The command that adds a driver, in the version that this package declares, beside the packages of this program. `module`: URL
+ * of a file of this program. A global installation has no project: a package added there with `-g` would bring a second
+ * MikroORM, so it is added to this package itself.
  */
-export function addingCommand(name: string, module: string = import.meta.url): string {
+export function addingCommand(driver: string, module: string = import.meta.url): string {
   const path = fileURLToPath(module);
   const end = path.lastIndexOf(`${sep}node_modules${sep}`);
   if (end < 0) return 'npm ci --include=dev';
   const project = path.slice(0, end);
-  if (existsSync(join(project, 'package.json'))) return `npm install --prefix ${quoted(project)} ${name}`;
+  const { dependencies, peerDependencies } = JSON.parse(
+    readFileSync(new URL('package.json', PACKAGE_ROOT), 'utf8'),
+  );
+  const added = `${driver}@${{ ...dependencies, ...peerDependencies }[driver]}`;
+  if (existsSync(join(project, 'package.json'))) return `npm install --prefix ${quoted(project)} ${added}`;
   const own = join(project, 'node_modules', 'stagedoor');
-  return `npm install --prefix ${quoted(own)} --omit=dev --save-prod ${name}`;
+  return `npm install --prefix ${quoted(own)} --omit=dev --save-prod ${added}`;
 }
 
 function quoted(path: string): string {
