@@ -374,7 +374,10 @@ export function fromDocument(text: string): unknown {
 }
 
 /** The names of columns with a time, and of those with a document for one field of a record. */
-const TIMES = ['at', 'createdAt', 'updatedAt', 'credentialsChangedAt', 'expiresAt', 'lastUsedAt'] as const;
+const TIMES = [
+  ...(['at', 'createdAt', 'updatedAt', 'credentialsChangedAt', 'expiresAt', 'lastUsedAt'] as const),
+  ...(['usedAt', 'consumedAt'] as const),
+] as const;
 const VALUES = [
   ...(['permissions', 'scopes', 'templates', 'views', 'tools'] as const),
   ...(['metadata', 'loadBalancer', 'auth', 'definition', 'names'] as const),

@@ -25,7 +25,7 @@ export function ormNodes(operations: OrmOperations): NodeStore {
       operations.write(async (em, { nodes }) => {
         if ((await em.count(nodes, { life })) > 0) return;
         const row = { life, node, counter, profile: toDocument(profile), state: toDocument(state) };
-        await em.insert(nodes, { ...row, ...columnsOf(end) });
+        await em.insert(nodes, { ...row, ...endColumns(end) });
       }),
     beat: (life, state) =>
       operations.writeAtOnce(async (em, { nodes }) => {
@@ -35,7 +35,7 @@ export function ormNodes(operations: OrmOperations): NodeStore {
     end: async (life, counter, end) => {
       const endIf = (where: FilterQuery<NodeTableRow>): Promise<boolean> =>
         operations.writeAtOnce(
-          async (em, { nodes }) => (await em.nativeUpdate(nodes, where, columnsOf(end))) > 0,
+          async (em, { nodes }) => (await em.nativeUpdate(nodes, where, endColumns(end))) > 0,
         );
       const read = { life, ...(counter === undefined ? {} : { counter }) };
       if (await endIf({ ...read, endCause: null })) return true;
@@ -56,7 +56,7 @@ export function ormNodes(operations: OrmOperations): NodeStore {
   };
 }
 
-function columnsOf(end: LifeEnd | undefined) {
+function endColumns(end: LifeEnd | undefined) {
   return { endCause: end?.cause ?? null, endFrees: end?.frees ?? null };
 }
 

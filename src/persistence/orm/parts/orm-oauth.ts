@@ -13,10 +13,12 @@ import {
   type OAuthStore,
 } from '../../oauth-store.ts';
 import type { OrmOperations, Work } from '../connection/orm-operations.ts';
-import type { OAuthTableRow, Tables } from '../entities.ts';
+import { columnsOf, type OAuthTableRow, recordOf, type Tables } from '../entities.ts';
 import { opened, purposeOfOAuth, sealed } from '../sealed.ts';
 import { lastUsesByWrite, newLastUse } from './last-uses.ts';
 import { inBatches, TableRows } from './table-rows.ts';
+
+type NewRow = Omit<OAuthRow, 'version'>;
 
 /**
  * The kinds of rows that every sign-in replaces. A power failure may lose the last second of them, as with `save`:
@@ -25,7 +27,7 @@ import { inBatches, TableRows } from './table-rows.ts';
 const KINDS_WITHOUT_SYNC: ReadonlySet<OAuthKind> = new Set<OAuthKind>(['grant', 'code', 'refresh']);
 
 export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined): OAuthStore {
-  const columns = (row: Omit<OAuthRow, 'version'>) => columnsOf(row, cipher);
+  const columns = (row: NewRow) => sealedColumns(row, cipher);
   const rowsIn = (em: SqlEntityManager, oauth: Tables['oauth']) => new TableRows(em, oauth, operations);
   return {
     find: (kind, keys) =>
@@ -112,12 +114,12 @@ export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined):
 
 /** The work of OAuthStore.replace. */
 export function replacing(
-  row: Omit<OAuthRow, 'version'>,
+  row: NewRow,
   version: number,
   operations: OrmOperations,
   cipher: Cipher | undefined,
 ): Work<boolean> {
-  const own = columnsOf(row, cipher);
+  const own = sealedColumns(row, cipher);
   const { key, kind, ...changes } = own;
   return async (em, { oauth }) => {
     const rows = new TableRows(em, oauth, operations);
@@ -136,20 +138,15 @@ function whereOf({ isUsed, keyPrefix, ...equal }: OAuthFilter): FilterQuery<OAut
   };
 }
 
-function columnsOf(row: Omit<OAuthRow, 'version'>, cipher: Cipher | undefined) {
-  const time = (at: string | undefined) => (at === undefined ? null : new Date(at));
-  return {
-    key: row.key,
-    kind: row.kind,
-    grantId: row.grantId ?? null,
-    userId: row.userId ?? null,
-    clientKey: row.clientKey ?? null,
-    createdAt: new Date(row.createdAt),
-    usedAt: time(row.usedAt),
-    consumedAt: time(row.consumedAt),
-    expiresAt: time(row.expiresAt),
-    value: sealed(row.value, purposeOfOAuth(row), cipher),
-  };
+/** The optional fields, which are null in the table. */
+const OPTIONAL = {
+  ...{ grantId: undefined, userId: undefined, clientKey: undefined },
+  ...{ usedAt: undefined, consumedAt: undefined, expiresAt: undefined },
+};
+
+/** The columns of a row without its version, which the store counts: callers may give a row that they have read. */
+function sealedColumns({ version: _, ...row }: Partial<OAuthRow> & NewRow, cipher: Cipher | undefined) {
+  return columnsOf({ ...OPTIONAL, ...row, value: sealed(row.value, purposeOfOAuth(row), cipher) });
 }
 
 /** The domain rows. Those that cannot be decrypted are left out. */
@@ -158,20 +155,6 @@ function rowsOf(rows: readonly OAuthTableRow[], cipher: Cipher | undefined): OAu
     const kind = OAUTH_KINDS.find((known) => known === row.kind);
     const value = opened(row.value, purposeOfOAuth(row), cipher);
     if (kind === undefined || value === undefined) return [];
-    return [
-      {
-        kind,
-        key: row.key,
-        grantId: row.grantId ?? undefined,
-        userId: row.userId ?? undefined,
-        clientKey: row.clientKey ?? undefined,
-        createdAt: row.createdAt.toISOString(),
-        usedAt: row.usedAt?.toISOString(),
-        consumedAt: row.consumedAt?.toISOString(),
-        expiresAt: row.expiresAt?.toISOString(),
-        version: row.version,
-        value,
-      },
-    ];
+    return [{ ...OPTIONAL, ...recordOf<OAuthRow>({ ...row, kind, value }) }];
   });
 }
