@@ -137,12 +137,12 @@ test('the outcome of a registration is unknown when its settings were stored, bu
 });
 
 test('the outcome of a deletion of a definition is unknown when its empty template remains', async () => {
-  await registry.definitions.put('r', { id: 'r', name: 'R', description: 'r', version: '1.0.0' });
+  await registry.storedDefinitions.put('r', { id: 'r', name: 'R', description: 'r', version: '1.0.0' });
   await registry.instances.register('r', { ...ENDPOINT, id: 'a' });
   await registry.instances.deregister('r', 'a');
   store.failure = away('no');
   store.failing.add('templates.delete');
-  assert.equal(await errorSummary(registry.definitions.delete('r')), ['unknown', PERHAPS]);
+  assert.equal(await errorSummary(registry.storedDefinitions.delete('r')), ['unknown', PERHAPS]);
   assert.equal(await store.definitions.list(), []);
 });
 

@@ -412,13 +412,13 @@ test('a reload checks a few definitions per turn, and those in force not again',
   const value = { name: 'D', description: 'D', version: '1.0.0' };
   for (let n = 0; n < 10 * TASKS_PER_TURN; n += 1)
     await database.definitions.save({ id: `d${n}`, value: { ...value, id: `d${n}` } });
-  const { definitions } = b.registry;
-  assert.ok((await turnsOf(() => definitions.read())) >= 9);
+  const { storedDefinitions } = b.registry;
+  assert.ok((await turnsOf(() => storedDefinitions.read())) >= 9);
   await b.registry.reload();
   await database.definitions.save({ id: 'd0', value: { ...value, id: 'd0', name: 'other' } });
-  const [first, second] = await definitions.read();
-  assert.equal([first?.name, definitions.get('d0').name], ['other', 'D']);
-  assert.is(second, definitions.get('d1'));
+  const [first, second] = await storedDefinitions.read();
+  assert.equal([first?.name, storedDefinitions.get('d0').name], ['other', 'D']);
+  assert.is(second, storedDefinitions.get('d1'));
 });
 
 test('a reload starts, changes and ends a few instances per turn of the event loop', async () => {

@@ -3,6 +3,7 @@
 
 import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
 import type { Registry } from '../registry/registry.ts';
+import type { ActiveDefinitions } from '../templates/active-definitions.ts';
 import type { GatewayParts } from './compose.ts';
 import type { EventBus } from './event-bus.ts';
 import type { MemoryBudgets } from './memory-budgets.ts';
@@ -15,8 +16,10 @@ import type { Readiness } from './readiness.ts';
  */
 export interface GatewayInternals
   extends Pick<GatewayParts, 'clock' | 'scheduler' | 'host' | 'backendAccounts' | 'traffic'>,
-    Pick<Registry, 'definitions' | 'approvals' | 'leasedPrograms'>,
+    Pick<Registry, 'storedDefinitions' | 'approvals' | 'leasedPrograms'>,
     Pick<MemoryBudgets, 'requestBytes'> {
+  /** The definitions that count, of the folder or stored. */
+  readonly definitions: Pick<ActiveDefinitions, 'get' | 'isInFolder'>;
   /** Drains the gateway, and announces its stop. */
   readonly readiness: Readiness;
   /** Makes requests to instances, for routes that gather lists. */
@@ -40,12 +43,12 @@ export function internalsOf(
   readiness: Readiness,
   promisedAnswers: PromisedAnswers,
 ): GatewayInternals {
-  const { clock, scheduler, memory, host, backendAccounts, traffic } = parts;
+  const { clock, scheduler, memory, host, backendAccounts, traffic, definitions } = parts;
   const { sessions, fleet, keeper, registry } = parts;
-  const { definitions, approvals, leasedPrograms } = registry;
+  const { storedDefinitions, approvals, leasedPrograms } = registry;
   return {
     ...{ clock, scheduler, host, backendAccounts, traffic },
-    ...{ definitions, approvals, leasedPrograms, requestBytes: memory.requestBytes },
+    ...{ definitions, storedDefinitions, approvals, leasedPrograms, requestBytes: memory.requestBytes },
     readiness,
     promisedAnswers,
     get keptSessions() {

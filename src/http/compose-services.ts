@@ -8,7 +8,6 @@ import { shareOf, UserShares } from '../domain/memory/user-shares.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { LoadHistory } from '../metrics/load-history.ts';
 import { Samples } from '../metrics/samples.ts';
-import type { TemplateDefinition } from '../templates/definition.ts';
 import { Deployment } from './all-nodes/deployment.ts';
 import { PeerEvents } from './all-nodes/peer-events.ts';
 import { PeerLoads } from './all-nodes/peer-loads.ts';
@@ -28,8 +27,6 @@ export interface ServicesOptions
   readonly registry?: { readonly isPublic?: boolean };
   /** If it is undefined, this node is the whole deployment. */
   readonly others?: Pick<Services, 'peers' | 'nodes'>;
-  /** Template definitions, for `POST /servers` and for the variables that a command may get. */
-  readonly definitions: readonly TemplateDefinition[];
   /** Folder of the built console. Default: that of this package. */
   readonly consoleFolder?: URL;
 }
@@ -42,8 +39,7 @@ export function composeServices(
 ): Services {
   const { peers, nodes } = options.others ?? {};
   const { clock, requestBytes, scheduler, backendAccounts, readiness } = gateway.internals;
-  const { approvals, promisedAnswers, traffic, definitions: stored } = gateway.internals;
-  const inFolder = new Map(options.definitions.map((definition) => [definition.id, definition]));
+  const { definitions, storedDefinitions, approvals, promisedAnswers, traffic } = gateway.internals;
   const deployment = new Deployment({ ...options.others, clock, scheduler });
   const events = new RecentEvents(gateway.events$, clock);
   const loads = new PeerLoads({ others: () => deployment.others(), clock });
@@ -54,14 +50,14 @@ export function composeServices(
     scheduler,
     backendAccounts,
     readiness,
+    definitions,
+    storedDefinitions,
     approvals,
     promisedAnswers,
     traffic,
     auth: options.auth,
     listAnswers: new PerList(),
     allowedCommands: options.allowedCommands,
-    definitions: { get: (id) => inFolder.get(id) ?? stored.find(id) },
-    storedDefinitions: stored,
     settings: options.settings,
     log: options.log,
     documents: documentsOf(async () => {

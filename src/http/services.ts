@@ -14,7 +14,6 @@ import type { GatewayInternals } from '../gateway/internals.ts';
 import type { LoadHistory } from '../metrics/load-history.ts';
 import type { Prometheus } from '../metrics/prometheus.ts';
 import type { Samples } from '../metrics/samples.ts';
-import type { TemplateDefinition } from '../templates/definition.ts';
 import type { Deployment } from './all-nodes/deployment.ts';
 import type { PeerEvents } from './all-nodes/peer-events.ts';
 import type { documentsOf } from './docs/api-pages.ts';
@@ -30,6 +29,8 @@ export interface Services
     | 'scheduler'
     | 'backendAccounts'
     | 'readiness'
+    | 'definitions'
+    | 'storedDefinitions'
     | 'approvals'
     | 'promisedAnswers'
     | 'traffic'
@@ -49,9 +50,6 @@ export interface Services
   readonly nodes?: (() => readonly ShownNode[]) | undefined;
   /** Commands that callers without the scope `admin` may register. */
   readonly allowedCommands: readonly AllowedCommand[];
-  /** The definitions of the folder and the stored ones, by id. */
-  readonly definitions: Pick<ReadonlyMap<string, TemplateDefinition>, 'get'>;
-  readonly storedDefinitions: GatewayInternals['definitions'];
   /**
    * The gateway as a registry: whether it is open to all, and its public address. Undefined: by rights, at the
    * address of the request.

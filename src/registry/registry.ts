@@ -40,7 +40,7 @@ export class Registry {
   readonly #store: Store;
   readonly #active: ActiveRegistry;
   /** The template definitions of the store. */
-  readonly definitions: DefinitionRegistry;
+  readonly storedDefinitions: DefinitionRegistry;
   readonly views: ViewRegistry;
   readonly templates: TemplateRegistry;
   readonly instances: InstanceRegistry;
@@ -86,7 +86,7 @@ export class Registry {
     const silent = { ...own, emit: (event: GatewayEvent) => this.#emit(event) };
     this.#active = new ActiveRegistry(silent);
     const isView = (name: string) => this.views.find(name) !== undefined;
-    this.definitions = new DefinitionRegistry({ ...own, active: this.#active, isView }, steps);
+    this.storedDefinitions = new DefinitionRegistry({ ...own, active: this.#active, isView }, steps);
     this.views = new ViewRegistry(silent, steps);
     const kinds = { ...own, active: this.#active, views: this.views };
     this.templates = new TemplateRegistry(kinds, steps);
@@ -151,7 +151,7 @@ export class Registry {
     const visit = () => {
       if (this.#isClosed) throw shuttingDown(); // what was not applied yet would only be ended again
     };
-    const definitions = await this.definitions.read();
+    const definitions = await this.storedDefinitions.read();
     await this.approvals.read(
       templates,
       views.map(({ definition }) => definition),

@@ -10,7 +10,7 @@ import { authorizationServerOf, signInOf } from './server-auth.ts';
 export function makeApp(
   { config, log, worker, closeLater }: ServerStart,
   { network, database, accounts }: OpenedParts,
-  { gateway, others, catalogue, secrets }: Core,
+  { gateway, others, secrets }: Core,
 ): HttpApp {
   const { ports, unreadBounds } = network;
   const { auth, keys, assertions, providers } = accounts;
@@ -30,7 +30,6 @@ export function makeApp(
     signIn,
     authorizationServer: signIn?.hasOwnServer ? authorizationServerOf(config, database, own) : undefined,
     auth,
-    definitions: catalogue.templates,
     log,
     others: { peers: others.peers, nodes: () => others.nodes(), counts: others.counts },
     settings: config.rows,

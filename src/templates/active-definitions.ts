@@ -3,16 +3,19 @@
 
 import type { TemplateDefinition, TemplateRules } from './definition.ts';
 
+/** A definition that counts. An embedding program may name only its rules, without a description. */
+export type ActiveDefinition = TemplateRules & Partial<TemplateDefinition>;
+
 /** Finds a definition in the folder first, then among those of the database. */
 export class ActiveDefinitions {
-  readonly #folder: ReadonlyMap<string, TemplateRules>;
+  readonly #folder: ReadonlyMap<string, ActiveDefinition>;
   readonly #stored = new Map<string, TemplateDefinition>();
 
-  constructor(folder: readonly TemplateRules[] = []) {
+  constructor(folder: readonly ActiveDefinition[] = []) {
     this.#folder = new Map(folder.map((definition) => [definition.id, definition]));
   }
 
-  get(id: string): TemplateRules | undefined {
+  get(id: string): ActiveDefinition | undefined {
     return this.#folder.get(id) ?? this.#stored.get(id);
   }
 

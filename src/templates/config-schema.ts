@@ -62,7 +62,7 @@ function withDefinition(property: JsonObject, schema: SettingValues = {}): JsonO
 }
 
 /** The values, with texts converted where the schema declares a number, a boolean, or a list of them or of texts. */
-export function typedValues(definition: TemplateDefinition, values: SettingValues): SettingValues {
+export function typedValues(definition: Schemas, values: SettingValues): SettingValues {
   const settings = new Map(configFieldsOf(definition).map((setting) => [setting.name, setting]));
   const typedEntries = Object.entries(values).map(([name, value]) => {
     const setting = settings.get(name);
@@ -85,7 +85,7 @@ function typed(value: unknown, schema: unknown, separator = ','): unknown {
 }
 
 /** The values, with the defaults of settings that have a place and no value. */
-export function withDefaults(definition: TemplateDefinition, values: SettingValues): SettingValues {
+export function withDefaults(definition: Schemas, values: SettingValues): SettingValues {
   const defaults = configFieldsOf(definition).flatMap((setting): [string, unknown][] => {
     const value = isJsonObject(setting.schema) ? setting.schema.default : undefined;
     return value === undefined || value === null || !isMapped(setting) ? [] : [[setting.name, value]];
@@ -94,7 +94,7 @@ export function withDefaults(definition: TemplateDefinition, values: SettingValu
 }
 
 /** Puts each value in its place, without checks; `unmapped` names the values without a place, `secretEnv` secret variables. */
-export function mappedFields(definition: TemplateDefinition, values: SettingValues) {
+export function mappedFields(definition: Schemas, values: SettingValues) {
   const args: string[] = [];
   const env: Record<string, string> = {};
   const headers: Record<string, string> = {};

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { commandWords } from '../domain/instances/command.ts';
 import type { InstanceDefinition, InstanceInput } from '../domain/instances/instance.ts';
 import { definedFields, isJsonObject, type JsonObject } from '../domain/json/json.ts';
+import type { ActiveDefinition } from './active-definitions.ts';
 import { mappedFields, type SettingValues, secretVariables, withDefaults } from './config-schema.ts';
 import { fillPlaceholders, hasPlaceholder, type TemplateDefinition } from './definition.ts';
 
@@ -16,7 +17,7 @@ import { fillPlaceholders, hasPlaceholder, type TemplateDefinition } from './def
  * of the command, variables and headers. Only a command gets environment and words, only an endpoint headers.
  */
 export function instanceInputOf(
-  template: TemplateDefinition,
+  template: ActiveDefinition,
   scratch: string,
   settings: SettingValues = {},
 ): InstanceInput {

@@ -131,8 +131,7 @@ async function hidesAll(fixture: AppFixture, id: string): Promise<void> {
 }
 
 async function within(gateway: GatewayOptions, use: (fixture: AppFixture) => Promise<void>): Promise<void> {
-  const definitions = SEALED === gateway.definitions?.[0] ? [SEALED] : [];
-  const fixture = await startApp({ gateway, definitions });
+  const fixture = await startApp({ gateway });
   try {
     await use(fixture);
   } finally {

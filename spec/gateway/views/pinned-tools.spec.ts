@@ -152,17 +152,17 @@ test('a template that was pinned while the database failed is not left without t
 
 test('nor does a definition that pinned it', async () => {
   const gateway = await lives.start();
-  const { definitions } = gateway.internals;
+  const { storedDefinitions } = gateway.internals;
   await gateway.register('t', { id: 'a', endpoint: lives.server.url }, { waitMs: 20_000 });
   const about = { name: 'T', description: 'T', version: '1.0.0', transport: 'http' };
   const pinning = { ...about, endpoint: lives.server.url, load_balancer: { approve: 'pinned' } };
-  await definitions.put('t', pinning);
+  await storedDefinitions.put('t', pinning);
   assert.is(await echo(gateway), 'ok');
   assert.ok((await lives.store.approvals.list()).length > 0);
-  await definitions.delete('t');
+  await storedDefinitions.delete('t');
   assert.equal(await lives.store.approvals.list(), []);
   await approveAnother(); // as an earlier release left it
-  await definitions.put('t', pinning);
+  await storedDefinitions.put('t', pinning);
   assert.is(await echo(gateway), 'ok');
 });
 

@@ -71,7 +71,6 @@ export async function startApp(
     isPublic: false,
     corsOrigins: ['*'],
     allowedCommands: [],
-    definitions: [],
     allowedHosts: [],
     allowedOrigins: [],
     trustedProxies: [],

@@ -7,7 +7,7 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the gateway as a registry');
 const long = { id: 'long', name: 'Long', description: `${'x'.repeat(99)}😀 and more`, version: '2.1.0' };
-const options = { definitions: [long], publicUrl: 'https://gateway.example.com' };
+const options = { publicUrl: 'https://gateway.example.com' };
 const app = appFor(test, () => startWithAccounts({ ...options, gateway: { definitions: [long] } }));
 const endpoint = 'http://127.0.0.1:1';
 const NAME = 'com.example.gateway';

@@ -17,7 +17,6 @@ const app = appFor(
   () =>
     startApp({
       gateway: { store: new MemoryStore(), backendAccounts: connections, definitions: [definition] },
-      definitions: [definition],
     }),
   'each',
 );

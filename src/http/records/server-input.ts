@@ -9,6 +9,7 @@ import { InstanceInput } from '../../domain/instances/instance.ts';
 import { definedFields, type JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { cutText } from '../../domain/text.ts';
+import type { ActiveDefinition } from '../../templates/active-definitions.ts';
 import {
   configFieldsOf,
   mappedFields,
@@ -17,7 +18,7 @@ import {
   typedValues,
   withDefaults,
 } from '../../templates/config-schema.ts';
-import { SCRATCH, type TemplateDefinition } from '../../templates/definition.ts';
+import { SCRATCH } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
 import { withinTurn } from './within-turn.ts';
 
@@ -42,7 +43,7 @@ export const MAX_CHECK_MS = 250;
 export function serverInput(
   template: string,
   config: ServerConfig,
-  definition: TemplateDefinition | undefined,
+  definition: ActiveDefinition | undefined,
 ): InstanceInput {
   const { own: fields = [], settings = [] } = Object.groupBy(Object.entries(config), ([key]) =>
     Object.hasOwn(ownFields, key) ? 'own' : 'settings',
@@ -78,7 +79,7 @@ export function serverInput(
 
 /** The definition with the settings; for a complete `config` only the variables and headers that come from settings. */
 function connectionOf(
-  definition: TemplateDefinition | undefined,
+  definition: ActiveDefinition | undefined,
   values: SettingValues,
   isComplete: boolean,
 ): InstanceInput {
@@ -90,7 +91,7 @@ function connectionOf(
 }
 
 /** Names of the variables that a template declares: its environment, and those that its settings are mapped to. */
-export function declaredVariables(definition: TemplateDefinition | undefined): string[] {
+export function declaredVariables(definition: ActiveDefinition | undefined): string[] {
   const mapped = configFieldsOf(definition).flatMap(({ variable }) => variable ?? []);
   return [...new Set([...Object.keys(definition?.environment ?? {}), ...mapped])];
 }
@@ -98,7 +99,7 @@ export function declaredVariables(definition: TemplateDefinition | undefined): s
 /** The settings, converted to the types of their schema and validated. */
 function checkedSettings(
   given: JsonObject,
-  definition: TemplateDefinition | undefined,
+  definition: ActiveDefinition | undefined,
   isComplete: boolean,
 ): SettingValues {
   const settings = configFieldsOf(definition);
@@ -159,7 +160,7 @@ function unknownSetting(key: string): ValidationItem {
 
 function refusePlaceholders(
   { command: program = '', args: words = [], env_vars: variables = {} }: InstanceInput,
-  definition: TemplateDefinition | undefined,
+  definition: ActiveDefinition | undefined,
 ) {
   const unfilled = [
     ...([program, ...words].some((word) => word.includes(SCRATCH)) ? wordSettings(definition) : []),
@@ -173,7 +174,7 @@ function refusePlaceholders(
 }
 
 /** The settings that fill placeholders of the command; `args` if none does. */
-function wordSettings(definition: TemplateDefinition | undefined): string[] {
+function wordSettings(definition: ActiveDefinition | undefined): string[] {
   const filling = configFieldsOf(definition).filter(
     ({ argument, schema }) => argument !== undefined && JSON.stringify(schema).includes(SCRATCH),
   );

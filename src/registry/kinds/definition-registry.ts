@@ -86,11 +86,6 @@ export class DefinitionRegistry {
     return stored;
   }
 
-  /** The result is undefined when none is stored. */
-  find(template: string): TemplateDefinition | undefined {
-    return this.#definitions.stored(template);
-  }
-
   /**
    * The definition that `put` would store. VALIDATION_ERROR, also for a value of a secret; ENDPOINT_NOT_ALLOWED,
    * COMMAND_NOT_ALLOWED.

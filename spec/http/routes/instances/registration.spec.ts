@@ -161,7 +161,7 @@ test('restrict the commands of a caller without the scope admin to the allowed l
     ['serve', '--root', '*path'],
     ['npx', '-y', 'weather@1.0.0'],
   ];
-  const app = await startWithAccounts({ allowedCommands, definitions: [weather] });
+  const app = await startWithAccounts({ allowedCommands, gateway: { definitions: [weather] } });
   const writer = await app.key(['gateway:write', 'gateway:read']);
   const register = (template_name: string, instance: object, who = writer) =>
     app.as(who, 'POST', '/gateway/register', { body: { template_name, instance: { id: 'x', ...instance } } });

@@ -15,7 +15,10 @@ const fixture: TemplateDefinition = {
   config_schema: { properties: { token: { type: 'string', env_mapping: 'TOKEN' } } },
 };
 const app = appFor(test, () =>
-  startWithAccounts({ definitions: [fixture], allowedCommands: [[process.execPath, stdioServerPath]] }),
+  startWithAccounts({
+    gateway: { definitions: [fixture] },
+    allowedCommands: [[process.execPath, stdioServerPath]],
+  }),
 );
 const endpoint = 'http://127.0.0.1:1';
 const backend = startHttpServer();

@@ -8,9 +8,7 @@ import { suite } from '../../../helpers/suite.ts';
 
 const test = suite('stored definitions of templates');
 const filed = { id: 'filed', name: 'Filed', description: 'Of the folder.', version: '1.0.0' };
-const app = appFor(test, () =>
-  startWithAccounts({ definitions: [filed], gateway: { definitions: [filed] } }),
-);
+const app = appFor(test, () => startWithAccounts({ gateway: { definitions: [filed] } }));
 const weather = {
   ...{ id: 'weather', name: 'Weather', description: 'Forecasts.', version: '1.0.0', transport: 'stdio' },
   command: 'npx -y weather-mcp',
@@ -47,19 +45,21 @@ test('a template exists from its definition on, with its settings, and is gone w
 });
 
 test('the memory of all large definitions is bounded', async () => {
-  const { definitions } = app.gateway.internals;
+  const { storedDefinitions } = app.gateway.internals;
   // Each takes 10 MB: its values take more than its text.
   const large = { ...weather, config_schema: { examples: Array.from({ length: 120_000 }, () => 0) } };
   const put = (n: number) =>
-    definitions.put(`large-${n}`, { ...large, id: `large-${n}` }).catch((thrown: unknown) => String(thrown));
+    storedDefinitions
+      .put(`large-${n}`, { ...large, id: `large-${n}` })
+      .catch((thrown: unknown) => String(thrown));
   const outcomes: unknown[] = [];
   for (let n = 0; n < 8; n += 1) outcomes.push(await put(n));
   const full =
     'GatewayError: The registry is full (64 MiB of large definitions): deregister or delete unused ones first.';
   assert.equal(outcomes.map(String), [...Array.from({ length: 6 }, () => 'true'), full, full]);
-  await definitions.put('large-0', { ...weather, id: 'large-0' });
+  await storedDefinitions.put('large-0', { ...weather, id: 'large-0' });
   assert.is(await put(6), true);
-  for (let n = 0; n < 7; n += 1) await definitions.delete(`large-${n}`);
+  for (let n = 0; n < 7; n += 1) await storedDefinitions.delete(`large-${n}`);
 });
 
 test('a template with instances or settings remains without its definition', async () => {
@@ -110,7 +110,7 @@ test('refuses what a file could not say, secrets, and templates of the folder', 
     assert.match(JSON.stringify(answer.body).replaceAll('\\"', '"'), detail);
     assert.not.match(answer.text, /letters-of-a-secret/);
   }
-  assert.equal(app.gateway.internals.definitions.find('weather'), undefined);
+  assert.equal(app.gateway.internals.definitions.get('weather'), undefined);
 });
 
 test('are in force after a restart, and on other nodes after the next look at the store', async () => {

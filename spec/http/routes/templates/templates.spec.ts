@@ -8,7 +8,7 @@ import { suite } from '../../../helpers/suite.ts';
 
 const test = suite('the template routes');
 const plain = { id: 'plain', name: 'Plain', description: 'The first.', version: '1.0.0', tags: ['first'] };
-const app = appFor(test, () => startApp({ definitions: [plain] }));
+const app = appFor(test, () => startApp({ gateway: { definitions: [plain] } }));
 const endpoint = 'http://127.0.0.1:1';
 const DEFAULTS = {
   ...shownLoadBalancer(DEFAULT_POLICY),
@@ -137,17 +137,18 @@ test('set what consistent_hash hashes; a refusal shows the forms', async () => {
 });
 
 test('delete a template without instances, and refuse one with instances', async () => {
-  const path = '/gateway/templates/plain';
+  await app.gateway.register('simple', { id: 's', endpoint });
+  const path = '/gateway/templates/simple';
   const held = await app.ask('DELETE', path);
   const msg = '1 instance must be deregistered first';
   assert.equal(held.body.detail, [{ loc: ['path', 'template'], msg, type: 'value_error' }]);
-  await app.ask('DELETE', '/gateway/deregister/plain/p');
+  await app.ask('DELETE', '/gateway/deregister/simple/s');
   assert.equal((await app.ask('DELETE', path)).status, 204);
   assert.is((await app.ask('DELETE', path)).outcome, '404 TEMPLATE_NOT_FOUND');
-  for (const asked of ['/mcp/plain/health', '/mcp/plain/tools/list'])
+  for (const asked of ['/mcp/simple/health', '/mcp/simple/tools/list'])
     assert.is((await app.ask('GET', asked)).status, 404, asked);
-  assert.not.match((await app.ask('GET', '/gateway/registry')).text, 'plain');
-  assert.not.match((await app.ask('GET', '/gateway/stats')).text, 'plain');
+  assert.not.match((await app.ask('GET', '/gateway/registry')).text, 'simple');
+  assert.not.match((await app.ask('GET', '/gateway/stats')).text, 'simple');
 });
 
 test.run();

@@ -45,12 +45,12 @@ export const definitionRoutes: readonly HttpRoute[] = [
       'SHUTTING_DOWN',
     ],
     handler: async ({ params: { template }, body, principal, request }, services) => {
-      const { storedDefinitions: definitions } = services;
-      const checked = await definitions.check(template, body);
+      const { storedDefinitions } = services;
+      const checked = await storedDefinitions.check(template, body);
       const instance = instanceInputOf(checked, SCRATCH);
       checkedCommand({ template, instance, principal, request }, services);
-      const isNew = await definitions.put(template, checked);
-      const stored = definitions.get(template);
+      const isNew = await storedDefinitions.put(template, checked);
+      const stored = storedDefinitions.get(template);
       return isNew ? located(201, `/gateway/templates/${template}/definition`, stored) : json(200, stored);
     },
   }),

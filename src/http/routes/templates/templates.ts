@@ -62,11 +62,7 @@ const TemplateRecord = Type.Object({
 
 function templateRecord(
   id: string,
-  {
-    gateway,
-    definitions,
-    storedDefinitions,
-  }: Pick<Services, 'gateway' | 'definitions' | 'storedDefinitions'>,
+  { gateway, definitions }: Pick<Services, 'gateway' | 'definitions'>,
 ): Static<typeof TemplateRecord> {
   const { instances, policy, auth = null } = gateway.template(id);
   const definition = definitions.get(id);
@@ -86,7 +82,7 @@ function templateRecord(
     environment: Object.keys(environment),
     transport,
     is_defined: definition !== undefined,
-    is_stored: definition !== undefined && storedDefinitions.find(id) === definition,
+    is_stored: definition !== undefined && !definitions.isInFolder(id),
     config_schema: schema === undefined ? null : withoutSecretDefaults(schema),
     instances: instances.length,
     load_balancer: shownLoadBalancer(policy),
