@@ -39,14 +39,17 @@ export function sessionOf({
 }
 
 function checked(session: McpSession | undefined, request: McpRequest): McpSession {
-  if (session === undefined || session.value.ownerId !== request.principal.id) {
-    throw refused(404, 'Session not found', RPC.sessionNotFound);
-  }
+  if (session === undefined || session.value.ownerId !== request.principal.id) throw unknownSession();
   // The header may be missing: the handshake named the revision.
   const version = sentVersionOf(request);
   if (version === undefined || isLegacyVersion(version)) return session;
   const supported = ACCEPTED_LEGACY_VERSIONS.join(', ');
   throw refused(400, `Bad Request: Unsupported protocol version (supported versions: ${supported})`);
+}
+
+/** The refusal (404) of a session that is unknown, over, or of another owner. */
+export function unknownSession(): RpcFailure {
+  return refused(404, 'Session not found', RPC.sessionNotFound);
 }
 
 function sentVersionOf({ headers, sseSessionId }: McpRequest): string | undefined {

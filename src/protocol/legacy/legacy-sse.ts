@@ -8,7 +8,6 @@
 import { filter, firstValueFrom, Subject } from 'rxjs';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { sessionLimit } from '../../domain/errors/session-errors.ts';
-import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { startsWithin } from '../../domain/time/clock-streams.ts';
@@ -21,9 +20,9 @@ import type {
   SseOpening,
 } from '../endpoint-types.ts';
 import { checkContentType, checkGetTypes, namesEventStream } from '../headers.ts';
-import { type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
+import { rpcFailureOf } from '../rpc.ts';
 import type { LegacyEndpoint } from './legacy-endpoint.ts';
-import { sessionOf } from './legacy-request.ts';
+import { sessionOf, unknownSession } from './legacy-request.ts';
 import { lostWithGateway } from './legacy-traffic.ts';
 import { RESUME_MS, SseConnection } from './sse-connection.ts';
 import { SsePosition, sessionOfEvent, unansweredAt } from './sse-position.ts';
@@ -172,8 +171,4 @@ export class LegacySse {
 /** The session is over, and the client would wait for the answers to its calls. */
 function isOfLostCalls(headers: McpRequest['headers'], thrown: unknown): boolean {
   return rpcFailureOf(thrown).status === 404 && unansweredAt(headers).length > 0;
-}
-
-function unknownSession(): RpcFailure {
-  return refused(404, 'Session not found', RPC.sessionNotFound);
 }
