@@ -12,7 +12,7 @@ const CHUNKS = 20;
 const ASK_AGAIN_MS = 1_000;
 
 /** The requests of one principal that one node may admit in the present window: the sum of its chunks. */
-export interface Held {
+interface Held {
   /** The process: the same for all its lives. */
   readonly process: string;
   readonly held: number;
@@ -28,7 +28,7 @@ export interface ChunkRequest extends Held {
   readonly isFirst: boolean;
 }
 
-export interface ChunkAnswer {
+interface ChunkAnswer {
   readonly granted: number;
   /** The requests that the home can still give. */
   readonly left: number;

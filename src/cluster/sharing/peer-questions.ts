@@ -2,8 +2,9 @@
 // in its token; only members can send one. Source: ADR 148.
 
 import type { Principal } from '../../domain/accounts/account.ts';
+import type { Shape } from '../../domain/errors/validation.ts';
 import { jsonIn } from '../../domain/json/json.ts';
-import type { ShownNode } from '../../domain/nodes/nodes.ts';
+import { memberNodes, type ShownNode } from '../../domain/nodes/nodes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { askPeer, type PeerQuestion } from '../channel/ask-peer.ts';
 import type { Peers } from '../channel/peers.ts';
@@ -16,13 +17,14 @@ export interface PeerQuestions {
   /** The lives of this node, first, and of all other members. */
   lives(): readonly string[];
   /**
-   * The JSON of the answer. Undefined: no answer in time. Never rejects. A silent node is not asked. `principal`: the
-   * id of the one that the question is about.
+   * The answer. Undefined: none in time, or none of this shape. Never rejects. A silent node is not asked. `principal`:
+   * the id of the one that the question is about.
    */
-  ask(
+  ask<T>(
     life: string,
     question: Pick<PeerQuestion, 'target' | 'waitMs'> & { readonly principal: string },
-  ): Promise<unknown>;
+    shape: Pick<Shape<T>, 'accepts'>,
+  ): Promise<T | undefined>;
 }
 
 /** The answer to the question of another node about a principal: a value for JSON. */
@@ -37,15 +39,15 @@ export interface PeerQuestionsOptions {
 
 export function peerQuestions({ peers, nodes, clock }: PeerQuestionsOptions): PeerQuestions {
   return {
-    lives: () =>
-      nodes().flatMap(({ life, state }) => (state === 'ended' || state === 'foreign' ? [] : [life])),
-    ask: async (life, { principal: id, target, waitMs }) => {
+    lives: () => memberNodes(nodes()).map(({ life }) => life),
+    ask: async (life, { principal: id, target, waitMs }, shape) => {
       const isSilent = nodes().some((node) => node.life === life && node.state === 'silent');
       const peer = isSilent ? undefined : peers.ofLife(life);
       const principal: Principal = { id, name: id, kind: 'api-key', scopes: new Set() };
       const question = { principal, target, waitMs, maxBytes: MAX_BYTES, clock };
       const body = peer && (await askPeer(peer, question));
-      return body && jsonIn(body.toString());
+      const answer = body && jsonIn(body.toString());
+      return shape.accepts(answer) ? answer : undefined;
     },
   };
 }

@@ -1,23 +1,27 @@
 // The rate limits that the nodes share without Redis: connects the counter of this node with those of the others.
 // Source: ADR 173.
 
+import Type from 'typebox';
 import type { RateLimiter } from '../../auth/limits/rate-limiter.ts';
 import { MAX_COUNTED_PRINCIPALS, RATE_WINDOW_SECONDS } from '../../auth/limits/rate-limiter.ts';
-import { isJsonObject } from '../../domain/json/json.ts';
+import { compileShape } from '../../domain/errors/validation.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import {
-  type ChunkAnswer,
-  ChunkedCounter,
-  type ChunkRequest,
-  type Held,
-  type LimitPeers,
-} from './chunked-counter.ts';
+import { ChunkedCounter, type ChunkRequest, type LimitPeers } from './chunked-counter.ts';
 import type { PeerAnswerer, PeerQuestions } from './peer-questions.ts';
 
 /** The longest wait for the home, in ms: the same as for Redis. */
 const WAIT_MS = 250;
 /** The longest wait of the home for the others, in ms: its answer has to arrive in time. */
 const HELD_MS = 100;
+
+const CHUNK = compileShape(
+  Type.Object({ granted: Type.Number(), left: Type.Number(), endsInMs: Type.Number() }),
+  'body',
+);
+const HELD = compileShape(
+  Type.Object({ process: Type.String(), held: Type.Number(), endsInMs: Type.Number() }),
+  'body',
+);
 
 interface ShareLimitsOptions {
   readonly limiter: Pick<RateLimiter, 'shareIn'>;
@@ -45,13 +49,13 @@ export function shareLimits({
       const numbers = { limit, held, endsInMs, wanted, isFirst: Number(isFirst) };
       const query = new URLSearchParams({ process: from });
       for (const [name, value] of Object.entries(numbers)) query.set(name, String(value));
-      const answer = await peers.ask(life, { principal: key, target: `${path}?${query}`, waitMs: WAIT_MS });
-      return isAnswer(answer) ? answer : undefined; // without one, this node counts by its own share
+      // Without an answer, this node counts by its own share.
+      return peers.ask(life, { principal: key, target: `${path}?${query}`, waitMs: WAIT_MS }, CHUNK);
     },
     heldByOthers: async (key) => {
       const question = { principal: key, target: path, waitMs: HELD_MS };
-      const answers = await Promise.all(peers.lives().map((life) => peers.ask(life, question)));
-      return answers.filter(isHeld);
+      const answers = await Promise.all(peers.lives().map((life) => peers.ask(life, question, HELD)));
+      return answers.filter((held) => held !== undefined);
     },
   };
   const counter = new ChunkedCounter({
@@ -77,16 +81,4 @@ function requestIn(key: string, query: URLSearchParams): ChunkRequest | undefine
   );
   if (process === null || ![limit, held, endsInMs, wanted].every(Number.isFinite)) return undefined;
   return { key, process, limit, held, endsInMs, wanted, isFirst: query.get('isFirst') === '1' };
-}
-
-function isAnswer(value: unknown): value is ChunkAnswer {
-  return isJsonObject(value) && [value.granted, value.left, value.endsInMs].every(Number.isFinite);
-}
-
-function isHeld(value: unknown): value is Held {
-  return (
-    isJsonObject(value) &&
-    typeof value.process === 'string' &&
-    [value.held, value.endsInMs].every(Number.isFinite)
-  );
 }

@@ -34,6 +34,11 @@ export interface ShownNode {
  */
 export const NODE_STATES = ['live', 'slow', 'silent', 'ended', 'foreign'] as const;
 
+/** The nodes without those whose life is over, and those that are not members. */
+export function memberNodes(nodes: readonly ShownNode[]): ShownNode[] {
+  return nodes.filter(({ state }) => state !== 'ended' && state !== 'foreign');
+}
+
 /** The id of a node: that of its gateway, for a worker with the number of it. Ids of gateways have no slash. */
 export function nodeOf(gateway: string, worker: number | undefined): string {
   return worker === undefined ? gateway : `${gateway}/${worker}`;

@@ -9,7 +9,7 @@ import { hasAllTemplates, rightsKey } from '../../domain/accounts/rights.ts';
 import type { Shape } from '../../domain/errors/validation.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import { runsProgramsOf, type ShownNode } from '../../domain/nodes/nodes.ts';
+import { memberNodes, runsProgramsOf, type ShownNode } from '../../domain/nodes/nodes.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import { NO_BYTES } from '../body/readers.ts';
 import { type BytesReply, bytes, noContent } from '../replies/reply.ts';
@@ -184,7 +184,7 @@ export class Deployment {
   /** The lives of other nodes that are members. */
   others(): ShownNode[] {
     const [, ...others] = this.#options.nodes?.() ?? [];
-    return others.filter(({ state }) => state !== 'ended' && state !== 'foreign');
+    return memberNodes(others);
   }
 
   /**
