@@ -177,7 +177,10 @@ test('omits instances of other nodes', async () => {
 
 test('counts what happens between nodes, from 0 on, where there may be other nodes', async () => {
   const clusterCounts = new ClusterCounts();
-  const [alone, node] = [await startApp(), await startApp({ others: { counts: clusterCounts } })];
+  const [alone, node] = [
+    await startApp(),
+    await startApp({ others: { nodes: () => [], counts: clusterCounts } }),
+  ];
   const scrapeOf = async (one: typeof node) => parseMetrics((await one.ask('GET', '/metrics')).text);
   const names = [
     ...['stagedoor_lives_ended_total', 'stagedoor_fences_total', 'stagedoor_program_leases_total'],

@@ -22,7 +22,6 @@ import { readinessOf } from './routes/gateway/readiness.ts';
 import { type AppListener, routeListener } from './routing/route-listener.ts';
 import { type RouteTablesOptions, routeTables } from './routing/route-tables.ts';
 import { metricsOfAll } from './routing/worker-routes.ts';
-import type { Services } from './services.ts';
 import { type EventStreamOptions, EventStreams } from './sse/event-stream.ts';
 
 type Origins = RouteTablesOptions['origins'];
@@ -30,9 +29,9 @@ type Origins = RouteTablesOptions['origins'];
 export interface AppOptions extends EventStreamOptions, Origins, ServicesOptions {
   /** Signs users of MCP clients in. Undefined: there is none. */
   readonly authorizationServer?: AuthorizationServerOptions | undefined;
-  /** If it is undefined, this node is the whole deployment. */
-  readonly others?: Pick<Services, 'peers' | 'nodes'> & { readonly counts?: ClusterCounts | undefined };
-  /** If it is undefined, this process is the whole gateway. */
+  /** Undefined: this node is the whole deployment. */
+  readonly others?: ServicesOptions['others'] & { readonly counts?: ClusterCounts | undefined };
+  /** Undefined: this process is the whole gateway. */
   readonly worker?: OwnWorker | undefined;
   /** Networks, in CIDR form, of proxies whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly string[];

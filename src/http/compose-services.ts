@@ -37,10 +37,10 @@ export function composeServices(
   metrics: Services['metrics'],
   authorizationServer: LazyAuthorizationServer | undefined,
 ): Services {
-  const { peers, nodes } = options.others ?? {};
+  const { peers, nodes = () => [] } = options.others ?? {};
   const { clock, requestBytes, scheduler, backendAccounts, readiness } = gateway.internals;
   const { definitions, storedDefinitions, approvals, promisedAnswers, traffic } = gateway.internals;
-  const deployment = new Deployment({ ...options.others, clock, scheduler });
+  const deployment = new Deployment({ peers, nodes, clock, scheduler });
   const events = new RecentEvents(gateway.events$, clock);
   const loads = new PeerLoads({ others: () => deployment.others(), clock });
   return {

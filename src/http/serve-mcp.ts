@@ -148,7 +148,7 @@ class McpServing implements ServedReply {
   #refusalOf({ life }: NotHolder): GatewayError {
     const { readiness, nodes } = this.#services;
     const { isForwarded } = this.#input.request;
-    const isOpen = nodes?.().some((node) => node.life === life && node.state === 'live') === true;
+    const isOpen = nodes().some((node) => node.life === life && node.state === 'live');
     if (isOpen && !isForwarded && !readiness.isLeaving) return sessionNotFound();
     return nodeUnavailable(undefined, 'this node cannot forward requests to it', 'no');
   }

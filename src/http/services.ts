@@ -41,13 +41,10 @@ export interface Services
   readonly listAnswers: PerList<Buffer>;
   /** Undefined: there are no other nodes. */
   readonly peers?: ForwardingPeers | undefined;
-  /**
-   * The other nodes, for answers about the deployment. Undefined for a request of another node: it is answered for
-   * this node alone.
-   */
-  readonly deployment?: Deployment | undefined;
-  /** The nodes of the deployment; undefined for a gateway of its own. */
-  readonly nodes?: (() => readonly ShownNode[]) | undefined;
+  /** The other nodes, for answers about the deployment. A request of another node is answered for this node alone: it has none. */
+  readonly deployment: Deployment;
+  /** The nodes of the deployment, this one first; none for a gateway of its own. */
+  readonly nodes: () => readonly ShownNode[];
   /** Commands that callers without the scope `admin` may register. */
   readonly allowedCommands: readonly AllowedCommand[];
   /**

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { Deployment } from '../../../src/http/all-nodes/deployment.ts';
-import { statisticsOf } from '../../../src/http/all-nodes/statistics.ts';
+import { ownStatistics, statisticsOf } from '../../../src/http/all-nodes/statistics.ts';
 import { startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 import { untimedScheduler } from '../../helpers/time/turns.ts';
@@ -16,13 +16,16 @@ test('a node that does not know a server yet adds nothing, whatever the name of 
   const scheduler = untimedScheduler();
   const services = { gateway, traffic: gateway.internals.traffic, scheduler };
   try {
-    const before = await statisticsOf(ANONYMOUS, { ...services, deployment: undefined });
+    const before = await ownStatistics(ANONYMOUS, services);
     await serve('constructor', 'constructor');
     const answers = new Map([['b', before]]);
     const asked = { ask: async () => ({ answers, partial: [] }) };
-    const deployment = Object.assign(new Deployment({ clock: systemClock, scheduler }), asked);
+    const deployment = Object.assign(
+      new Deployment({ nodes: () => [], clock: systemClock, scheduler }),
+      asked,
+    );
     const both = await statisticsOf(ANONYMOUS, { ...services, deployment });
-    const own = await statisticsOf(ANONYMOUS, { ...services, deployment: undefined });
+    const own = await ownStatistics(ANONYMOUS, services);
     // As texts, since the comparison of objects reads their field `constructor`.
     assert.is(JSON.stringify(both.instances), JSON.stringify(own.instances));
     assert.is(JSON.stringify(both.load_balancer.active_connections), '{"constructor":0}');

@@ -36,9 +36,9 @@ export function agreementOf({
   deployment,
   settings,
 }: Pick<Services, 'nodes' | 'deployment' | 'settings'>): Agreement | Promise<Agreement> {
-  const all = nodes?.() ?? [];
+  const all = nodes();
   const warnings = [...foreignNodes(all), ...otherVersions(all), ...otherDatabases(all), ...silentNodes(all)];
-  if (deployment?.isAlone !== false) return { warnings, partial: [] };
+  if (deployment.isAlone) return { warnings, partial: [] };
   const question = { target: '/gateway/settings', principal: ANONYMOUS, shape: PEER_SETTINGS };
   return whenKnown(deployment.ask(question), ({ answers, partial }) => {
     const common = settings.filter(({ setting }) => setting?.mustAgree);

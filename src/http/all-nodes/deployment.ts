@@ -69,7 +69,7 @@ const NONE: NodeAnswers<never> = { answers: new Map<string, never>(), partial: [
 
 export interface DeploymentOptions extends Timing {
   /** See Services. */
-  readonly nodes?: (() => readonly ShownNode[]) | undefined;
+  readonly nodes: () => readonly ShownNode[];
   readonly peers?: Pick<Peers, 'ofLife'> | undefined;
 }
 
@@ -92,7 +92,7 @@ export class Deployment {
 
   /** Id of this node. */
   get ownId(): string {
-    return this.#options.nodes?.()[0]?.id ?? '';
+    return this.#options.nodes()[0]?.id ?? '';
   }
 
   /** True when no other node is a member. */
@@ -183,7 +183,7 @@ export class Deployment {
 
   /** The lives of other nodes that are members. */
   others(): ShownNode[] {
-    const [, ...others] = this.#options.nodes?.() ?? [];
+    const [, ...others] = this.#options.nodes();
     return memberNodes(others);
   }
 

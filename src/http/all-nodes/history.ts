@@ -43,20 +43,24 @@ const PEER_HISTORY = compileShape(PeerHistory, 'body');
 
 type Point = HistoryRecord['points'][number];
 
-/** The history of the deployment, or of this node alone if another node asks. */
+/** The history of the deployment. */
 export function historyOf(
   viewer: Principal,
   { history, deployment }: Pick<Services, 'history' | 'deployment'>,
-): HistoryRecord | PeerHistory | Promise<HistoryRecord> {
-  const own = (): PeerHistory => ({
-    points: history.parts(viewer).map((point) => ({ ...point, durations: [...point.durations] })),
-  });
-  if (deployment === undefined) return own();
+): HistoryRecord | Promise<HistoryRecord> {
   const question = { target: '/gateway/history', principal: viewer, shape: PEER_HISTORY };
   return whenKnown(deployment.ask(question), ({ answers, partial }): HistoryRecord => {
-    const points = answers.size === 0 ? history.read(viewer) : added([own(), ...answers.values()]);
+    const points =
+      answers.size === 0
+        ? history.read(viewer)
+        : added([ownHistory(viewer, { history }), ...answers.values()]);
     return { points: [...points], ...partialField(partial) };
   });
+}
+
+/** The history of this node, for another one. */
+export function ownHistory(viewer: Principal, { history }: Pick<Services, 'history'>): PeerHistory {
+  return { points: history.parts(viewer).map((point) => ({ ...point, durations: [...point.durations] })) };
 }
 
 interface Slot {

@@ -44,9 +44,9 @@ const NOTHING: KnownInstances = { ownId: '', seen: new Map(), partial: [] };
 export function knownAtPeers(
   gateway: Pick<Gateway, 'templates' | 'template'>,
   principal: Principal,
-  deployment: Deployment | undefined,
+  deployment: Deployment,
 ): KnownInstances | Promise<KnownInstances> {
-  if (deployment === undefined || deployment.isAlone) return NOTHING;
+  if (deployment.isAlone) return NOTHING;
   const { ownId } = deployment;
   const visible = visibleTemplates(gateway, principal);
   const ids = visible

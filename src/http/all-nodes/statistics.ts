@@ -31,23 +31,31 @@ const PEER_STATISTICS = compileShape(PeerStatistics, 'body');
 
 export type StatisticsServices = Pick<Services, 'gateway' | 'traffic' | 'deployment' | 'scheduler'>;
 
-/**
- * The statistics of the deployment, or of this node alone if another node asks. In several turns of the event loop: there may be
- * thousands of instances.
- */
+/** The statistics of the deployment. In several turns of the event loop: there may be thousands of instances. */
 export async function statisticsOf(
   viewer: Principal,
   { gateway, traffic, deployment, scheduler }: StatisticsServices,
 ): Promise<StatisticsRecord> {
   const servers = await visibleServers(gateway, viewer, scheduler);
   const own = await statisticsRecord(gateway, viewer, servers, scheduler);
-  const durations = () => (own.p50_ms === null ? {} : { durations: traffic.times.buckets });
-  if (deployment === undefined) return { ...own, ...durations() };
   const question = { target: '/gateway/stats', principal: viewer, shape: PEER_STATISTICS };
   const { answers, partial } = await deployment.ask(question);
   if (answers.size === 0) return { ...own, ...partialField(partial) };
-  const parts = new Map<string, PeerStatistics>([[deployment.ownId, { ...own, ...durations() }], ...answers]);
+  const parts = new Map([[deployment.ownId, withDurations(own, traffic)], ...answers]);
   return { ...(await mergedStatistics(parts, own, servers, scheduler)), ...partialField(partial) };
+}
+
+/** The statistics of this node, for another one. */
+export async function ownStatistics(
+  viewer: Principal,
+  { gateway, traffic, scheduler }: Omit<StatisticsServices, 'deployment'>,
+): Promise<PeerStatistics> {
+  const servers = await visibleServers(gateway, viewer, scheduler);
+  return withDurations(await statisticsRecord(gateway, viewer, servers, scheduler), traffic);
+}
+
+function withDurations(own: StatisticsRecord, { times }: StatisticsServices['traffic']): PeerStatistics {
+  return own.p50_ms === null ? own : { ...own, durations: times.buckets };
 }
 
 type Parts = ReadonlyMap<string, PeerStatistics>;

@@ -32,7 +32,7 @@ export async function learnWaiting(
   principal: Principal,
   { approvals, deployment }: Services,
 ): Promise<readonly string[]> {
-  if (deployment === undefined || !approvals.isPinned(id)) return [];
+  if (!approvals.isPinned(id)) return [];
   const { answers, partial } = await deployment.ask({
     target: `/gateway/${kind}/${id}/tools`,
     principal,

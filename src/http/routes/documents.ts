@@ -8,7 +8,7 @@ import { CONSOLE_TYPES } from '../docs/console.ts';
 import { AnyObject, text } from '../records/schemas.ts';
 import { json, noContent, type Reply } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
-import { GatewayHealth, healthOf } from './gateway/health.ts';
+import { GatewayHealth, ownHealth } from './gateway/health.ts';
 
 const CACHED = { 'Cache-Control': 'How long to keep it: files with a hash in their name for ever' };
 
@@ -120,10 +120,10 @@ export const homeRoutes: readonly HttpRoute[] = [
         headers: { Location: 'The console, relative to this address', Vary: '`Accept`' },
       },
     },
-    handler: async ({ request }, { gateway, traffic, scheduler }) => {
+    handler: async ({ request }, { gateway, traffic }) => {
       if (request.wantsPage)
         return { ...noContent({ headers: [...COMMON, 'Location', 'console/'] }), status: 303 };
-      const { status } = await healthOf({ gateway, traffic, scheduler });
+      const { status } = await ownHealth({ gateway, traffic });
       const view = { name: 'stagedoor', status, version: API_VERSION, links: LINKS };
       return json(200, view, { headers: COMMON });
     },

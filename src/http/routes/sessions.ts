@@ -90,8 +90,10 @@ export const sessionRoutes: readonly HttpRoute[] = [
         body: SessionPage,
       },
     },
-    handler: async ({ query, principal }, services) =>
-      json(200, await pageOfDeployment(query, principal, services)),
+    handler: async ({ query, principal, request }, services) => {
+      const pageFrom = request.isForwarded ? pageOfNode : pageOfDeployment;
+      return json(200, await pageFrom(query, principal, services));
+    },
   }),
   defineRoute('DELETE', '/gateway/sessions/:session_id', {
     summary: 'End a session: your own, or any for an admin; its client has to initialize again',
@@ -119,7 +121,6 @@ async function pageOfDeployment(
   principal: Principal,
   { gateway, auth, deployment }: Pick<Services, 'gateway' | 'auth' | 'deployment'>,
 ): Promise<SessionPage> {
-  if (deployment === undefined) return pageOfNode(query, principal, { gateway, auth });
   const { limit = USUAL_PAGE } = query;
   const wanted = new URLSearchParams();
   for (const [name, value] of Object.entries({ ...query, limit })) wanted.set(name, String(value));
@@ -175,12 +176,12 @@ async function endAtPeer(
   const { session_id: id } = input.params;
   const target = `/gateway/sessions?${new URLSearchParams({ id })}`;
   const { principal } = input;
-  const { answers, partial } = (await deployment?.ask({ target, principal, shape: SESSION_PAGE })) ?? {};
-  for (const [node, { sessions }] of answers ?? []) {
-    const member = sessions.length > 0 ? deployment?.member(node) : undefined;
-    if (member !== undefined && deployment !== undefined) return deployment.send(member, 'DELETE', input);
+  const { answers, partial } = await deployment.ask({ target, principal, shape: SESSION_PAGE });
+  for (const [node, { sessions }] of answers) {
+    const member = sessions.length > 0 ? deployment.member(node) : undefined;
+    if (member !== undefined) return deployment.send(member, 'DELETE', input);
   }
-  const [silent] = partial ?? [];
+  const [silent] = partial;
   if (silent !== undefined) throw cannotBeAsked(silent, 'it does not answer, and may have the session');
   throw sessionUnknown(id);
 }

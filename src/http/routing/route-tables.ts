@@ -9,6 +9,7 @@ import type { OwnWorker } from '../../domain/nodes/workers.ts';
 import type { Prometheus } from '../../metrics/prometheus.ts';
 import { Samples } from '../../metrics/samples.ts';
 import { Tracing } from '../../tracing/tracing.ts';
+import { Deployment } from '../all-nodes/deployment.ts';
 import type { MayUsePath } from '../callers/caller-check.ts';
 import { challenges } from '../callers/challenge.ts';
 import type { OpenRequests } from '../callers/open-requests.ts';
@@ -60,7 +61,7 @@ interface RouteTables {
 
 export function routeTables(options: RouteTablesOptions): RouteTables {
   const { services, log, proxies, streams, open, metrics, origins, worker } = options;
-  const { gateway, auth, clock, signIn, authorizationServer } = services;
+  const { gateway, auth, clock, scheduler, signIn, authorizationServer } = services;
   const trail = auditTrail(auth.audit, proxies, clock.now);
   const challenge = challenges(signIn, proxies, log);
   const [logCall, auditCall] = [reportLog(log, clock), callTrail(auth.audit, clock.now)];
@@ -107,7 +108,8 @@ export function routeTables(options: RouteTablesOptions): RouteTables {
     const callers = new ForwardedCallers(auth.changed$, clock);
     // A request that was forwarded here is not forwarded again.
     const samples = new Samples(gateway, { isPart: true });
-    const here = { ...services, peers: undefined, deployment: undefined, peerEvents: undefined, samples };
+    const deployment = new Deployment({ nodes: () => [], clock, scheduler });
+    const here = { ...services, peers: undefined, deployment, peerEvents: undefined, samples };
     return {
       routes: ROUTES.filter(({ speaks, isForwarded }) => speaks === 'json-rpc' || isForwarded),
       // The node that received the request counts its answer.

@@ -50,16 +50,18 @@ const ServerHealth = named('ServerHealth', {
   mcp_servers: InstanceCounts,
 });
 
-export async function healthOf({
-  gateway,
-  traffic,
-  deployment,
-  scheduler,
-}: StatisticsServices): Promise<Static<typeof GatewayHealth>> {
-  const [database, { instances, canServe, partial }] = await Promise.all([
-    gateway.databaseStatus(),
-    countsOf({ gateway, traffic, deployment, scheduler }),
-  ]);
+/** The health of this node alone. */
+export function ownHealth(
+  services: Pick<StatisticsServices, 'gateway' | 'traffic'>,
+): Promise<Static<typeof GatewayHealth>> {
+  return healthOf(ownCounts(services.gateway), services);
+}
+
+async function healthOf(
+  counts: Counts | Promise<Counts>,
+  { gateway, traffic }: Pick<StatisticsServices, 'gateway' | 'traffic'>,
+): Promise<Static<typeof GatewayHealth>> {
+  const [database, { instances, canServe, partial }] = await Promise.all([gateway.databaseStatus(), counts]);
   const isDown = database === 'disconnected' || (instances.total > 0 && !canServe);
   const status = isDown ? 'unhealthy' : instances.unhealthy === 0 ? 'healthy' : 'degraded';
   const uptime = traffic.uptimeSeconds;
@@ -77,9 +79,7 @@ interface Counts {
 
 /** The counts of all nodes. Other nodes are asked as this node, not as the caller, since the answer has only numbers. */
 function countsOf(services: StatisticsServices): Counts | Promise<Counts> {
-  const { gateway, deployment } = services;
-  const own = instanceCounts(gateway);
-  if (deployment?.isAlone !== false) return { instances: own, canServe: own.healthy > 0, partial: {} };
+  if (services.deployment.isAlone) return ownCounts(services.gateway);
   return whenKnown(statisticsOf(ANONYMOUS, services), (statistics) => {
     const counted = Object.values(statistics.instances);
     const { total, healthy } = countHealth(counted);
@@ -92,12 +92,17 @@ function countsOf(services: StatisticsServices): Counts | Promise<Counts> {
   });
 }
 
+function ownCounts(gateway: StatisticsServices['gateway']): Counts {
+  const instances = instanceCounts(gateway);
+  return { instances, canServe: instances.healthy > 0, partial: {} };
+}
+
 export const healthRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/gateway/health', {
     summary: 'Health of the deployment and its instances',
     scope: 'open',
     answers: { 200: { description: 'Status and counts', body: GatewayHealth } },
-    handler: async (_input, services) => json(200, await healthOf(services)),
+    handler: async (_input, services) => json(200, await healthOf(countsOf(services), services)),
   }),
   defineRoute('GET', '/health', {
     summary: 'Health of the gateway and its database',

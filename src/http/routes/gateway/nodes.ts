@@ -45,7 +45,7 @@ export const nodeRoutes: readonly HttpRoute[] = [
     },
     handler: (_input, services) =>
       whenKnown(agreementOf(services), ({ warnings, partial }) => {
-        const records = (services.nodes?.() ?? []).map(recordOf);
+        const records = services.nodes().map(recordOf);
         return json(200, {
           nodes: records,
           ...(warnings.length === 0 ? {} : { warnings }),
@@ -70,7 +70,7 @@ function commandRoute(command: 'drain' | 'resume', summary: string): HttpRoute {
     errors: ['NODE_UNAVAILABLE'],
     handler: (input, services) => {
       if (!hasAllTemplates(input.principal)) throw nodesNeedAllTemplates();
-      const { readiness, nodes = () => [] } = services;
+      const { readiness, nodes } = services;
       const [own, ...others] = nodes();
       if (own?.id !== input.params.node_id) return askOther(own, others, input, services);
       readiness[command]();
@@ -94,7 +94,7 @@ function askOther(
   if (node.state === 'ended') throw cannotBeAsked(id, 'it has ended');
   const foreign = foreignBy(own, node);
   if (foreign !== undefined) throw cannotBeAsked(id, `it has another ${foreign}`);
-  if (deployment === undefined) throw cannotBeAsked(id, 'another node was asked for it');
+  if (input.request.isForwarded) throw cannotBeAsked(id, 'another node was asked for it');
   return deployment.send(node, 'POST', input);
 }
 

@@ -5,8 +5,8 @@ import Type from 'typebox';
 import { STRATEGY_NAMES } from '../../../balancing/strategies.ts';
 import { whenKnown } from '../../../domain/time/when-known.ts';
 import { METRICS_TYPE } from '../../../metrics/prometheus.ts';
-import { HistoryRecord, historyOf } from '../../all-nodes/history.ts';
-import { statisticsOf } from '../../all-nodes/statistics.ts';
+import { HistoryRecord, historyOf, ownHistory } from '../../all-nodes/history.ts';
+import { ownStatistics, statisticsOf } from '../../all-nodes/statistics.ts';
 import { visibleServers, visibleStats } from '../../callers/visible.ts';
 import { integer } from '../../records/schemas.ts';
 import { CountByServer, requestsByServer, StatisticsRecord } from '../../records/statistics-record.ts';
@@ -32,8 +32,8 @@ export const statisticsRoutes: readonly HttpRoute[] = [
     scope: 'gateway:read',
     isForwarded: true,
     answers: { 200: { description: 'Sums of all nodes, each since its start', body: StatisticsRecord } },
-    handler: async ({ principal }, services) => {
-      const body = await statisticsOf(principal, services);
+    handler: async ({ principal, request }, services) => {
+      const body = await (request.isForwarded ? ownStatistics : statisticsOf)(principal, services);
       return jsonInTurns(body, services.scheduler);
     },
   }),
@@ -48,8 +48,10 @@ export const statisticsRoutes: readonly HttpRoute[] = [
         body: HistoryRecord,
       },
     },
-    handler: ({ principal }, services) =>
-      whenKnown(historyOf(principal, services), (body) => json(200, body)),
+    handler: ({ principal, request }, services) =>
+      whenKnown((request.isForwarded ? ownHistory : historyOf)(principal, services), (body) =>
+        json(200, body),
+      ),
   }),
   defineRoute('GET', '/stats', {
     summary: 'Requests per server at this node',

@@ -61,13 +61,12 @@ function commandRoute(command: 'drain' | 'resume' | 'restart', summary: string):
     handler: (input, { gateway, deployment }) => {
       const { params, principal } = input;
       const { definition, runner } = gateway.instance(params.template, params.instance_id);
-      const other = runner === undefined ? undefined : deployment?.runnerOf(runner);
-      if (other !== undefined && deployment !== undefined) return deployment.send(other, 'POST', input);
+      const other = runner === undefined ? undefined : deployment.runnerOf(runner);
+      if (other !== undefined) return deployment.send(other, 'POST', input);
       gateway[command](params.template, params.instance_id);
       const record = instanceRecord(gateway.instance(params.template, params.instance_id), principal);
       // All nodes use an instance with an endpoint.
-      if (definition.nodeId !== undefined || deployment === undefined || deployment.isAlone)
-        return json(200, record);
+      if (definition.nodeId !== undefined || deployment.isAlone) return json(200, record);
       return deployment
         .sendToAll('POST', input)
         .then((partial) => json(200, { ...record, ...partialField(partial) }));

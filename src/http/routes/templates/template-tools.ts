@@ -101,10 +101,10 @@ export const templateToolRoutes: readonly HttpRoute[] = [
       },
     },
     errors: ['NO_HEALTHY_INSTANCE', 'BACKEND_UNAVAILABLE', 'BACKEND_TIMEOUT', 'QUEUE_FULL', 'SHUTTING_DOWN'],
-    handler: async ({ params: { template }, principal }, services) => {
-      const { gateway, scheduler, deployment } = services;
+    handler: async ({ params: { template }, principal, request }, services) => {
+      const { gateway, scheduler } = services;
       const { approve } = gateway.template(template).policy;
-      if (deployment === undefined) return ownWaiting(template, services);
+      if (request.isForwarded) return ownWaiting(template, services);
       const partial = await learnWaiting('templates', template, principal, services);
       const all = await toolsOf(template, services);
       const toolOf = ({ name }: ToolRecord) => ({ template, tool: name });

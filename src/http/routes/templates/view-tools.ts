@@ -39,11 +39,11 @@ export const viewToolRoutes: readonly HttpRoute[] = [
         }),
       },
     },
-    handler: async ({ params, principal }, services) => {
-      const { gateway, scheduler, deployment } = services;
+    handler: async ({ params, principal, request }, services) => {
+      const { gateway, scheduler } = services;
       const { definition } = visibleView(principal, gateway, params.view);
       const { id, approve = 'none' } = definition;
-      if (deployment === undefined) return ownWaiting(id, services);
+      if (request.isForwarded) return ownWaiting(id, services);
       const partial = await learnWaiting('views', id, principal, services);
       const tools = await callable(principal, await gateway.views.tools(id), (tool) => tool, scheduler);
       return jsonInTurns({ view: id, approve, tools, ...partialField(partial) }, scheduler);
