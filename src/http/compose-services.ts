@@ -8,7 +8,7 @@ import { shareOf, UserShares } from '../domain/memory/user-shares.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { LoadHistory } from '../metrics/load-history.ts';
 import { Samples } from '../metrics/samples.ts';
-import { Deployment } from './all-nodes/deployment.ts';
+import { OtherMembers } from './all-nodes/other-members.ts';
 import { PeerEvents } from './all-nodes/peer-events.ts';
 import { PeerLoads } from './all-nodes/peer-loads.ts';
 import { documentsOf } from './docs/api-pages.ts';
@@ -40,9 +40,9 @@ export function composeServices(
   const { peers, nodes = () => [] } = options.others ?? {};
   const { clock, requestBytes, scheduler, backendAccounts, readiness } = gateway.internals;
   const { definitions, storedDefinitions, approvals, promisedAnswers, traffic } = gateway.internals;
-  const deployment = new Deployment({ peers, nodes, clock, scheduler });
+  const otherMembers = new OtherMembers({ peers, nodes, clock, scheduler });
   const events = new RecentEvents(gateway.events$, clock);
-  const loads = new PeerLoads({ others: () => deployment.others(), clock });
+  const loads = new PeerLoads({ others: () => otherMembers.list(), clock });
   return {
     gateway,
     clock,
@@ -72,9 +72,9 @@ export function composeServices(
     nodes,
     signIn: options.signIn,
     authorizationServer,
-    deployment,
+    otherMembers,
     events,
-    peerEvents: peers && new PeerEvents({ deployment, peers, events, loads, clock }),
+    peerEvents: peers && new PeerEvents({ otherMembers, peers, events, loads, clock }),
     consoleReply: consoleReply(options.consoleFolder),
     examinations: new UserShares(EXAMINATIONS.atOnce, shareOf(EXAMINATIONS.atOnce, EXAMINATIONS.share, 1)),
     samples: new Samples(gateway, peers === undefined ? {} : { others: loads }),

@@ -14,7 +14,7 @@ import type { GatewayInternals } from '../gateway/internals.ts';
 import type { LoadHistory } from '../metrics/load-history.ts';
 import type { Prometheus } from '../metrics/prometheus.ts';
 import type { Samples } from '../metrics/samples.ts';
-import type { Deployment } from './all-nodes/deployment.ts';
+import type { OtherMembers } from './all-nodes/other-members.ts';
 import type { PeerEvents } from './all-nodes/peer-events.ts';
 import type { documentsOf } from './docs/api-pages.ts';
 import type { consoleReply } from './docs/console.ts';
@@ -42,7 +42,7 @@ export interface Services
   /** Undefined: there are no other nodes. */
   readonly peers?: ForwardingPeers | undefined;
   /** The other nodes, for answers about the deployment. A request of another node is answered for this node alone: it has none. */
-  readonly deployment: Deployment;
+  readonly otherMembers: OtherMembers;
   /** The nodes of the deployment, this one first; none for a gateway of its own. */
   readonly nodes: () => readonly ShownNode[];
   /** Commands that callers without the scope `admin` may register. */

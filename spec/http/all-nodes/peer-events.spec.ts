@@ -258,7 +258,7 @@ function deployment(...ids: string[]) {
   };
   const reader = new PeerEvents({
     ...{ peers, events, loads, clock: simulatedClock },
-    deployment: { others: () => members },
+    otherMembers: { list: () => members },
   });
   const read = (options: Partial<ReadOptions> = {}) => {
     const got: StreamEvent[] = [];

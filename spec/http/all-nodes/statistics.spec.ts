@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { Deployment } from '../../../src/http/all-nodes/deployment.ts';
+import { OtherMembers } from '../../../src/http/all-nodes/other-members.ts';
 import { ownStatistics, statisticsOf } from '../../../src/http/all-nodes/statistics.ts';
 import { startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -20,11 +20,11 @@ test('a node that does not know a server yet adds nothing, whatever the name of 
     await serve('constructor', 'constructor');
     const answers = new Map([['b', before]]);
     const asked = { ask: async () => ({ answers, partial: [] }) };
-    const deployment = Object.assign(
-      new Deployment({ nodes: () => [], clock: systemClock, scheduler }),
+    const otherMembers = Object.assign(
+      new OtherMembers({ nodes: () => [], clock: systemClock, scheduler }),
       asked,
     );
-    const both = await statisticsOf(ANONYMOUS, { ...services, deployment });
+    const both = await statisticsOf(ANONYMOUS, { ...services, otherMembers });
     const own = await ownStatistics(ANONYMOUS, services);
     // As texts, since the comparison of objects reads their field `constructor`.
     assert.is(JSON.stringify(both.instances), JSON.stringify(own.instances));

@@ -33,14 +33,14 @@ interface Agreement {
 /** The agreement of the nodes. Other nodes are asked as this node, not as the caller, since the answer has no values. */
 export function agreementOf({
   nodes,
-  deployment,
+  otherMembers,
   settings,
-}: Pick<Services, 'nodes' | 'deployment' | 'settings'>): Agreement | Promise<Agreement> {
+}: Pick<Services, 'nodes' | 'otherMembers' | 'settings'>): Agreement | Promise<Agreement> {
   const all = nodes();
   const warnings = [...foreignNodes(all), ...otherVersions(all), ...otherDatabases(all), ...silentNodes(all)];
-  if (deployment.isAlone) return { warnings, partial: [] };
+  if (otherMembers.isAlone) return { warnings, partial: [] };
   const question = { target: '/gateway/settings', principal: ANONYMOUS, shape: PEER_SETTINGS };
-  return whenKnown(deployment.ask(question), ({ answers, partial }) => {
+  return whenKnown(otherMembers.ask(question), ({ answers, partial }) => {
     const common = settings.filter(({ setting }) => setting?.mustAgree);
     for (const [node, { settings: others }] of [...answers].sort()) {
       const there = new Map(others.map(({ name, value }) => [name, value]));

@@ -10,7 +10,7 @@ import { HISTORY_INTERVAL_MS, HISTORY_POINTS } from '../../metrics/load-history.
 import { percentileOf } from '../../metrics/samples.ts';
 import { integer, nullable, Time } from '../records/schemas.ts';
 import type { Services } from '../services.ts';
-import { MissingNodes, partialField } from './deployment.ts';
+import { MissingNodes, partialField } from './other-members.ts';
 
 const Totals = Type.Object({
   requests: integer(120),
@@ -46,10 +46,10 @@ type Point = HistoryRecord['points'][number];
 /** The history of the deployment. */
 export function historyOf(
   viewer: Principal,
-  { history, deployment }: Pick<Services, 'history' | 'deployment'>,
+  { history, otherMembers }: Pick<Services, 'history' | 'otherMembers'>,
 ): HistoryRecord | Promise<HistoryRecord> {
   const question = { target: '/gateway/history', principal: viewer, shape: PEER_HISTORY };
-  return whenKnown(deployment.ask(question), ({ answers, partial }): HistoryRecord => {
+  return whenKnown(otherMembers.ask(question), ({ answers, partial }): HistoryRecord => {
     const points =
       answers.size === 0
         ? history.read(viewer)

@@ -15,8 +15,8 @@ import {
   instanceRecord,
 } from '../records/instance-record.ts';
 import { cursorOf } from '../records/schemas.ts';
-import type { Deployment } from './deployment.ts';
 import { type AtNode, merged, sumOf } from './instance-states.ts';
+import type { OtherMembers } from './other-members.ts';
 
 /** The name of the list of all servers, in its cursors. */
 export const SERVER_LIST = 'servers';
@@ -44,10 +44,10 @@ const NOTHING: KnownInstances = { ownId: '', seen: new Map(), partial: [] };
 export function knownAtPeers(
   gateway: Pick<Gateway, 'templates' | 'template'>,
   principal: Principal,
-  deployment: Deployment,
+  otherMembers: OtherMembers,
 ): KnownInstances | Promise<KnownInstances> {
-  if (deployment.isAlone) return NOTHING;
-  const { ownId } = deployment;
+  if (otherMembers.isAlone) return NOTHING;
+  const { ownId } = otherMembers;
   const visible = visibleTemplates(gateway, principal);
   const ids = visible
     .flatMap((template) => gateway.template(template).instances.map(({ serverId }) => serverId))
@@ -57,7 +57,7 @@ export function knownAtPeers(
     const query = new URLSearchParams({ include_health: 'true', limit: String(HTTP_LIMITS.pageRecords) });
     const last = ids[page * HTTP_LIMITS.pageRecords - 1];
     if (last !== undefined) query.set('cursor', cursorOf(SERVER_LIST, last));
-    return deployment.ask({ target: `/servers?${query}`, principal, shape: PEER_SERVERS });
+    return otherMembers.ask({ target: `/servers?${query}`, principal, shape: PEER_SERVERS });
   });
   return Promise.all(asked).then((parts) => {
     const all = parts.flatMap(({ answers }) =>

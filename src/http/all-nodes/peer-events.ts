@@ -15,7 +15,7 @@ import { SseReader } from '../../net/http1/sse-reader.ts';
 import { NO_BYTES } from '../body/readers.ts';
 import type { StreamEvent, StreamReader } from '../replies/reply.ts';
 import type { PeerEvent, ReadOptions, RecentEvents, SelectableEvent } from '../sse/recent-events.ts';
-import type { Deployment } from './deployment.ts';
+import type { OtherMembers } from './other-members.ts';
 import type { PeerLoads } from './peer-loads.ts';
 
 /** Interval at which streams to new members are opened, and broken ones again, in ms. */
@@ -33,7 +33,7 @@ const ID = /^[0-9a-f]{8}-\d{1,15}$/;
 const NODE: Principal = { id: NO_CALLER, kind: 'anonymous', name: '', scopes: new Set(SCOPES) };
 
 interface PeerEventsOptions {
-  readonly deployment: Pick<Deployment, 'others'>;
+  readonly otherMembers: Pick<OtherMembers, 'list'>;
   readonly peers: Pick<Peers, 'ofLife'>;
   readonly events: RecentEvents;
   /** Gets the samples of other nodes. */
@@ -86,7 +86,7 @@ export class PeerEvents {
 
   /** True when some events of other nodes are certainly, or perhaps, not among those that are kept here. */
   #mayMiss(after: string | undefined): boolean {
-    const others = this.#options.deployment.others();
+    const others = this.#options.otherMembers.list();
     if (others.length === 0) return false;
     const isOfPeer = after !== undefined && !this.#options.events.isOwnId(after);
     return isOfPeer || others.some(({ life }) => this.#peers.get(life)?.isMissing === true);
@@ -111,7 +111,7 @@ export class PeerEvents {
   }
 
   #check(after?: string): void {
-    const others = this.#options.deployment.others();
+    const others = this.#options.otherMembers.list();
     for (const [life, peer] of this.#peers) {
       if (others.some((other) => other.life === life)) continue;
       this.#peers.delete(life);

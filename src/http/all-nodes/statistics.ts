@@ -15,8 +15,8 @@ import { visibleServers } from '../callers/visible.ts';
 import { rounded } from '../records/schemas.ts';
 import { byServer, percentile, StatisticsRecord, statisticsRecord } from '../records/statistics-record.ts';
 import type { Services } from '../services.ts';
-import { partialField } from './deployment.ts';
 import { merged, sumOf } from './instance-states.ts';
+import { partialField } from './other-members.ts';
 
 /**
  * The answer of a node to another one: `durations` are the buckets of the percentiles, without them for a caller that
@@ -29,26 +29,26 @@ const PeerStatistics = Type.Object({
 type PeerStatistics = Static<typeof PeerStatistics>;
 const PEER_STATISTICS = compileShape(PeerStatistics, 'body');
 
-export type StatisticsServices = Pick<Services, 'gateway' | 'traffic' | 'deployment' | 'scheduler'>;
+export type StatisticsServices = Pick<Services, 'gateway' | 'traffic' | 'otherMembers' | 'scheduler'>;
 
 /** The statistics of the deployment. In several turns of the event loop: there may be thousands of instances. */
 export async function statisticsOf(
   viewer: Principal,
-  { gateway, traffic, deployment, scheduler }: StatisticsServices,
+  { gateway, traffic, otherMembers, scheduler }: StatisticsServices,
 ): Promise<StatisticsRecord> {
   const servers = await visibleServers(gateway, viewer, scheduler);
   const own = await statisticsRecord(gateway, viewer, servers, scheduler);
   const question = { target: '/gateway/stats', principal: viewer, shape: PEER_STATISTICS };
-  const { answers, partial } = await deployment.ask(question);
+  const { answers, partial } = await otherMembers.ask(question);
   if (answers.size === 0) return { ...own, ...partialField(partial) };
-  const parts = new Map([[deployment.ownId, withDurations(own, traffic)], ...answers]);
+  const parts = new Map([[otherMembers.ownId, withDurations(own, traffic)], ...answers]);
   return { ...(await mergedStatistics(parts, own, servers, scheduler)), ...partialField(partial) };
 }
 
 /** The statistics of this node, for another one. */
 export async function ownStatistics(
   viewer: Principal,
-  { gateway, traffic, scheduler }: Omit<StatisticsServices, 'deployment'>,
+  { gateway, traffic, scheduler }: Omit<StatisticsServices, 'otherMembers'>,
 ): Promise<PeerStatistics> {
   const servers = await visibleServers(gateway, viewer, scheduler);
   return withDurations(await statisticsRecord(gateway, viewer, servers, scheduler), traffic);

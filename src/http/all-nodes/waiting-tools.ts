@@ -30,10 +30,10 @@ export async function learnWaiting(
   kind: 'templates' | 'views',
   id: string,
   principal: Principal,
-  { approvals, deployment }: Services,
+  { approvals, otherMembers }: Services,
 ): Promise<readonly string[]> {
   if (!approvals.isPinned(id)) return [];
-  const { answers, partial } = await deployment.ask({
+  const { answers, partial } = await otherMembers.ask({
     target: `/gateway/${kind}/${id}/tools`,
     principal,
     shape: PEER_WAITING,

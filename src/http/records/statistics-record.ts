@@ -10,8 +10,8 @@ import { viewsByName } from '../../domain/time/task-groups.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { GatewayStats, Server } from '../../gateway/gateway-types.ts';
-import { MissingNodes } from '../all-nodes/deployment.ts';
 import { StatesByNode } from '../all-nodes/instance-states.ts';
+import { MissingNodes } from '../all-nodes/other-members.ts';
 import { type VisibleStats, visibleStats, visibleTemplates } from '../callers/visible.ts';
 import { flag, integer, NullableTime, named, nullable, number, rounded, text } from './schemas.ts';
 

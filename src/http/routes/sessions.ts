@@ -11,7 +11,7 @@ import { sessionUnknown } from '../../domain/errors/session-errors.ts';
 import { compileShape } from '../../domain/errors/validation.ts';
 import { cutText } from '../../domain/text.ts';
 import type { ShownSession } from '../../gateway/gateway-types.ts';
-import { MissingNodes, partialField } from '../all-nodes/deployment.ts';
+import { MissingNodes, partialField } from '../all-nodes/other-members.ts';
 import {
   closed,
   cursorOf,
@@ -119,7 +119,7 @@ export const sessionRoutes: readonly HttpRoute[] = [
 async function pageOfDeployment(
   query: SessionQuery,
   principal: Principal,
-  { gateway, auth, deployment }: Pick<Services, 'gateway' | 'auth' | 'deployment'>,
+  { gateway, auth, otherMembers }: Pick<Services, 'gateway' | 'auth' | 'otherMembers'>,
 ): Promise<SessionPage> {
   const { limit = USUAL_PAGE } = query;
   const wanted = new URLSearchParams();
@@ -127,10 +127,10 @@ async function pageOfDeployment(
   const target = `/gateway/sessions?${wanted}`;
   const [own, { answers, partial }] = await Promise.all([
     pageOfNode(query, principal, { gateway, auth }),
-    deployment.ask({ target, principal, shape: SESSION_PAGE }),
+    otherMembers.ask({ target, principal, shape: SESSION_PAGE }),
   ]);
   if (answers.size === 0) return { ...own, ...partialField(partial) };
-  const parts = [[deployment.ownId, own] as const, ...answers];
+  const parts = [[otherMembers.ownId, own] as const, ...answers];
   const found = parts.flatMap(([node, { sessions }]) => sessions.map((session) => ({ ...session, node })));
   // A session that moves may be seen at two nodes.
   const byId = new Map(found.map((session) => [session.id, session]));
@@ -171,15 +171,15 @@ async function pageOfNode(
 /** SESSION_NOT_FOUND; NODE_UNAVAILABLE if a node that may have it does not answer. */
 async function endAtPeer(
   input: RouteInput<Static<typeof SessionParams>, unknown, unknown>,
-  { deployment }: Pick<Services, 'deployment'>,
+  { otherMembers }: Pick<Services, 'otherMembers'>,
 ): Promise<BytesReply> {
   const { session_id: id } = input.params;
   const target = `/gateway/sessions?${new URLSearchParams({ id })}`;
   const { principal } = input;
-  const { answers, partial } = await deployment.ask({ target, principal, shape: SESSION_PAGE });
+  const { answers, partial } = await otherMembers.ask({ target, principal, shape: SESSION_PAGE });
   for (const [node, { sessions }] of answers) {
-    const member = sessions.length > 0 ? deployment.member(node) : undefined;
-    if (member !== undefined) return deployment.send(member, 'DELETE', input);
+    const member = sessions.length > 0 ? otherMembers.member(node) : undefined;
+    if (member !== undefined) return otherMembers.send(member, 'DELETE', input);
   }
   const [silent] = partial;
   if (silent !== undefined) throw cannotBeAsked(silent, 'it does not answer, and may have the session');

@@ -9,7 +9,7 @@ import type { OwnWorker } from '../../domain/nodes/workers.ts';
 import type { Prometheus } from '../../metrics/prometheus.ts';
 import { Samples } from '../../metrics/samples.ts';
 import { Tracing } from '../../tracing/tracing.ts';
-import { Deployment } from '../all-nodes/deployment.ts';
+import { OtherMembers } from '../all-nodes/other-members.ts';
 import type { MayUsePath } from '../callers/caller-check.ts';
 import { challenges } from '../callers/challenge.ts';
 import type { OpenRequests } from '../callers/open-requests.ts';
@@ -108,8 +108,8 @@ export function routeTables(options: RouteTablesOptions): RouteTables {
     const callers = new ForwardedCallers(auth.changed$, clock);
     // A request that was forwarded here is not forwarded again.
     const samples = new Samples(gateway, { isPart: true });
-    const deployment = new Deployment({ nodes: () => [], clock, scheduler });
-    const here = { ...services, peers: undefined, deployment, peerEvents: undefined, samples };
+    const otherMembers = new OtherMembers({ nodes: () => [], clock, scheduler });
+    const here = { ...services, peers: undefined, otherMembers, peerEvents: undefined, samples };
     return {
       routes: ROUTES.filter(({ speaks, isForwarded }) => speaks === 'json-rpc' || isForwarded),
       // The node that received the request counts its answer.

@@ -7,7 +7,7 @@ import { countHealth, type InstanceState } from '../../../domain/instances/insta
 import { whenKnown } from '../../../domain/time/when-known.ts';
 import { API_VERSION, VERSION } from '../../../domain/version.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
-import { MissingNodes, partialField } from '../../all-nodes/deployment.ts';
+import { MissingNodes, partialField } from '../../all-nodes/other-members.ts';
 import { type StatisticsServices, statisticsOf } from '../../all-nodes/statistics.ts';
 import { integer, named, Time, text } from '../../records/schemas.ts';
 import { errorReply } from '../../replies/error-reply.ts';
@@ -79,7 +79,7 @@ interface Counts {
 
 /** The counts of all nodes. Other nodes are asked as this node, not as the caller, since the answer has only numbers. */
 function countsOf(services: StatisticsServices): Counts | Promise<Counts> {
-  if (services.deployment.isAlone) return ownCounts(services.gateway);
+  if (services.otherMembers.isAlone) return ownCounts(services.gateway);
   return whenKnown(statisticsOf(ANONYMOUS, services), (statistics) => {
     const counted = Object.values(statistics.instances);
     const { total, healthy } = countHealth(counted);

@@ -8,7 +8,7 @@ import { nodeNotFound, nodesNeedAllTemplates } from '../../../domain/errors/node
 import { foreignBy, NODE_STATES, type ShownNode } from '../../../domain/nodes/nodes.ts';
 import { whenKnown } from '../../../domain/time/when-known.ts';
 import { agreementOf, NodeWarnings } from '../../all-nodes/agreement.ts';
-import { MissingNodes, partialField } from '../../all-nodes/deployment.ts';
+import { MissingNodes, partialField } from '../../all-nodes/other-members.ts';
 import { flag, integer, nullableText, Time, text } from '../../records/schemas.ts';
 import { type BytesReply, json } from '../../replies/reply.ts';
 import { defineRoute, type HttpRoute, type RouteInput } from '../../routing/route.ts';
@@ -84,7 +84,7 @@ function askOther(
   own: ShownNode | undefined,
   others: readonly ShownNode[],
   input: RouteInput<Static<typeof NodeParams>, unknown, unknown>,
-  { deployment }: Pick<Services, 'deployment'>,
+  { otherMembers }: Pick<Services, 'otherMembers'>,
 ): Promise<BytesReply> {
   const { node_id: id } = input.params;
   // The end of its former life may not be known here yet: the last start counts.
@@ -95,7 +95,7 @@ function askOther(
   const foreign = foreignBy(own, node);
   if (foreign !== undefined) throw cannotBeAsked(id, `it has another ${foreign}`);
   if (input.request.isForwarded) throw cannotBeAsked(id, 'another node was asked for it');
-  return deployment.send(node, 'POST', input);
+  return otherMembers.send(node, 'POST', input);
 }
 
 const REACHABLE: ReadonlySet<ShownNode['state']> = new Set(['live', 'slow', 'silent']);

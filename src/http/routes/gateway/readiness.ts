@@ -6,7 +6,7 @@ import { gatewayStarting, shuttingDown } from '../../../domain/errors/gateway-er
 import { nodeDraining } from '../../../domain/errors/node-errors.ts';
 import { whenKnown } from '../../../domain/time/when-known.ts';
 import { agreementOf, NodeWarnings } from '../../all-nodes/agreement.ts';
-import { MissingNodes, partialField } from '../../all-nodes/deployment.ts';
+import { MissingNodes, partialField } from '../../all-nodes/other-members.ts';
 import { errorReply } from '../../replies/error-reply.ts';
 import { type BytesReply, json } from '../../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../../routing/route.ts';

@@ -5,8 +5,8 @@ import type { Principal } from '../../../domain/accounts/account.ts';
 import { InstanceChange } from '../../../domain/instances/instance.ts';
 import { whenKnown } from '../../../domain/time/when-known.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
-import { MissingNodes, partialField } from '../../all-nodes/deployment.ts';
 import { knownAtPeers, recordWith } from '../../all-nodes/instances.ts';
+import { MissingNodes, partialField } from '../../all-nodes/other-members.ts';
 import { InstanceRecord, instanceRecord } from '../../records/instance-record.ts';
 import { type BytesReply, json } from '../../replies/reply.ts';
 import { type AnswerDoc, defineRoute, type HttpRoute } from '../../routing/route.ts';
@@ -24,9 +24,9 @@ export const instanceRoutes: readonly HttpRoute[] = [
     scope: 'gateway:read',
     request: { params: InstanceParams },
     answers: { 200: record },
-    handler: ({ params, principal }, { gateway, deployment }) => {
+    handler: ({ params, principal }, { gateway, otherMembers }) => {
       const server = gateway.instance(params.template, params.instance_id);
-      return whenKnown(knownAtPeers(gateway, principal, deployment), (known) =>
+      return whenKnown(knownAtPeers(gateway, principal, otherMembers), (known) =>
         json(200, recordWith(known, server, principal)),
       );
     },
@@ -58,16 +58,16 @@ function commandRoute(command: 'drain' | 'resume' | 'restart', summary: string):
     request: { params: InstanceParams },
     answers: { 200: { description: 'The instance as it is now', body: CommandedRecord } },
     errors: ['NODE_UNAVAILABLE'],
-    handler: (input, { gateway, deployment }) => {
+    handler: (input, { gateway, otherMembers }) => {
       const { params, principal } = input;
       const { definition, runner } = gateway.instance(params.template, params.instance_id);
-      const other = runner === undefined ? undefined : deployment.runnerOf(runner);
-      if (other !== undefined) return deployment.send(other, 'POST', input);
+      const other = runner === undefined ? undefined : otherMembers.runnerOf(runner);
+      if (other !== undefined) return otherMembers.send(other, 'POST', input);
       gateway[command](params.template, params.instance_id);
       const record = instanceRecord(gateway.instance(params.template, params.instance_id), principal);
       // All nodes use an instance with an endpoint.
-      if (definition.nodeId !== undefined || deployment.isAlone) return json(200, record);
-      return deployment
+      if (definition.nodeId !== undefined || otherMembers.isAlone) return json(200, record);
+      return otherMembers
         .sendToAll('POST', input)
         .then((partial) => json(200, { ...record, ...partialField(partial) }));
     },

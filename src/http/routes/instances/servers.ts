@@ -55,11 +55,11 @@ export const serverRoutes: readonly HttpRoute[] = [
         headers: { ...PAGE_HEADERS, ...PARTIAL_HEADER },
       },
     },
-    handler: async ({ query, principal }, { gateway, scheduler, deployment }) => {
+    handler: async ({ query, principal }, { gateway, scheduler, otherMembers }) => {
       const { include_health: includesHealth = false } = query;
       const servers = await visibleServers(gateway, principal, scheduler);
       servers.sort((left, right) => (idOf(left) < idOf(right) ? -1 : 1));
-      return whenKnown(knownAtPeers(gateway, principal, deployment), (known) =>
+      return whenKnown(knownAtPeers(gateway, principal, otherMembers), (known) =>
         pagedList(
           SERVER_LIST,
           {
@@ -104,9 +104,9 @@ export const serverRoutes: readonly HttpRoute[] = [
     scope: 'gateway:read',
     request: { params: ServerParams },
     answers: { 200: { description: 'The server as it is now', body: InstanceRecord } },
-    handler: ({ params, principal }, { gateway, deployment }) => {
+    handler: ({ params, principal }, { gateway, otherMembers }) => {
       const server = visibleServer(gateway, principal, params.server_id);
-      return whenKnown(knownAtPeers(gateway, principal, deployment), (known) =>
+      return whenKnown(knownAtPeers(gateway, principal, otherMembers), (known) =>
         json(200, recordWith(known, server, principal)),
       );
     },

@@ -7,8 +7,8 @@ import { mayUseInView } from '../../../domain/accounts/rights.ts';
 import { countHealth } from '../../../domain/instances/instance.ts';
 import { whenKnown } from '../../../domain/time/when-known.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
-import { MissingNodes, partialField } from '../../all-nodes/deployment.ts';
 import { healthWith, knownAtPeers } from '../../all-nodes/instances.ts';
+import { MissingNodes, partialField } from '../../all-nodes/other-members.ts';
 import { InstanceHealth } from '../../records/instance-record.ts';
 import { closed, named, number, rounded, text } from '../../records/schemas.ts';
 import { Withheld, withheldFor } from '../../records/withheld.ts';
@@ -85,13 +85,13 @@ export const templateHealthRoutes: readonly HttpRoute[] = [
         body: Type.Union([TemplateHealth, ViewHealth]),
       },
     },
-    handler: async ({ params: { template }, query, principal }, { gateway, scheduler, deployment }) => {
+    handler: async ({ params: { template }, query, principal }, { gateway, scheduler, otherMembers }) => {
       if (gateway.views.has(template)) return json(200, viewHealth(gateway, template, principal));
       const shown = gateway.template(template);
       const withheld = await withheldFor(principal, template, shown, scheduler);
       // `gateway.health` is not called as well: each makes a snapshot of all instances, 10,000 take 0.1 s.
       const servers = gateway.servers(template);
-      return whenKnown(knownAtPeers(gateway, principal, deployment), (known) => {
+      return whenKnown(knownAtPeers(gateway, principal, otherMembers), (known) => {
         const healths = servers.map(
           (server) => [server.definition.id, healthWith(known, server, principal)] as const,
         );

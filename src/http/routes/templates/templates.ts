@@ -14,8 +14,8 @@ import { eachInGroups } from '../../../domain/time/task-groups.ts';
 import { whenKnown } from '../../../domain/time/when-known.ts';
 import type { Server } from '../../../gateway/gateway-types.ts';
 import { withoutSecretDefaults } from '../../../templates/config-schema.ts';
-import { MissingNodes, partialField } from '../../all-nodes/deployment.ts';
 import { type KnownInstances, knownAtPeers, recordWith } from '../../all-nodes/instances.ts';
+import { MissingNodes, partialField } from '../../all-nodes/other-members.ts';
 import { visibleTemplates } from '../../callers/visible.ts';
 import { InstanceRecord } from '../../records/instance-record.ts';
 import { AnyObject, closed, integer, named, nullableText, text } from '../../records/schemas.ts';
@@ -169,7 +169,7 @@ export const templateRoutes: readonly HttpRoute[] = [
     scope: 'gateway:read',
     answers: { 200: { description: 'Templates with their instances and settings', body: RegistryRecord } },
     handler: ({ principal }, services) =>
-      whenKnown(knownAtPeers(services.gateway, principal, services.deployment), async (known) => {
+      whenKnown(knownAtPeers(services.gateway, principal, services.otherMembers), async (known) => {
         const record = await registryRecord(principal, services, known);
         await services.scheduler.turn();
         return json(200, record);

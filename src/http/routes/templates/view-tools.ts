@@ -2,7 +2,7 @@
 
 import Type from 'typebox';
 import { callable } from '../../../domain/lists/listed-tools.ts';
-import { MissingNodes, partialField } from '../../all-nodes/deployment.ts';
+import { MissingNodes, partialField } from '../../all-nodes/other-members.ts';
 import { learnWaiting, ownWaiting } from '../../all-nodes/waiting-tools.ts';
 import { text } from '../../records/schemas.ts';
 import { jsonInTurns } from '../../replies/json-in-turns.ts';

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import type { ForwardedAnswer } from '../../../src/domain/nodes/forwarding.ts';
 import type { ShownNode } from '../../../src/domain/nodes/nodes.ts';
-import { Deployment } from '../../../src/http/all-nodes/deployment.ts';
+import { OtherMembers } from '../../../src/http/all-nodes/other-members.ts';
 import { suite } from '../../helpers/suite.ts';
 import { simulatedClock } from '../../helpers/time/simulated-time.ts';
 import { schedulerWith } from '../../helpers/time/turns.ts';
@@ -14,7 +14,7 @@ const test = suite('questions to all nodes');
 test('a long answer is parsed in one turn and checked in another one, once for all callers that share it', async () => {
   const answering: ForwardedAnswer[] = [];
   const turns: number[] = [];
-  const deployment = new Deployment({
+  const otherMembers = new OtherMembers({
     clock: simulatedClock,
     scheduler: schedulerWith({ turn: async (cost = 1) => void turns.push(cost) }),
     nodes: () => [member('a'), member('b')],
@@ -35,7 +35,7 @@ test('a long answer is parsed in one turn and checked in another one, once for a
       return Array.isArray(value);
     },
   };
-  const ask = () => deployment.ask({ target: '/servers', principal: ANONYMOUS, shape });
+  const ask = () => otherMembers.ask({ target: '/servers', principal: ANONYMOUS, shape });
   const asked = [ask(), ask()];
   const text = JSON.stringify(['x'.repeat(1_000_000)]);
   assert.is(answering.length, 1);

@@ -67,7 +67,7 @@ interface NodeAnswers<T> {
 
 const NONE: NodeAnswers<never> = { answers: new Map<string, never>(), partial: [] };
 
-export interface DeploymentOptions extends Timing {
+interface OtherMembersOptions extends Timing {
   /** See Services. */
   readonly nodes: () => readonly ShownNode[];
   readonly peers?: Pick<Peers, 'ofLife'> | undefined;
@@ -79,14 +79,14 @@ interface ClientCommand {
 }
 
 /** Asks one other node, or all of them at once. A node that is asked answers for itself alone. Source: ADR 172. */
-export class Deployment {
-  readonly #options: DeploymentOptions;
+export class OtherMembers {
+  readonly #options: OtherMembersOptions;
   /** The recent questions by life of the node, rights of the caller, and target. */
   readonly #asked = new LruMap<{ readonly atMs: number; readonly answer: Promise<unknown> }>(MAX_REMEMBERED);
   /** Questions under way, by life. */
   readonly #open = new Map<string, number>();
 
-  constructor(options: DeploymentOptions) {
+  constructor(options: OtherMembersOptions) {
     this.#options = options;
   }
 
@@ -97,12 +97,12 @@ export class Deployment {
 
   /** True when no other node is a member. */
   get isAlone(): boolean {
-    return this.others().length === 0;
+    return this.list().length === 0;
   }
 
   /** Asks all other nodes. Never rejects; no promise where there are none. */
   ask<T>(question: Question<T>): NodeAnswers<T> | Promise<NodeAnswers<T>> {
-    const others = this.others();
+    const others = this.list();
     return others.length === 0 ? NONE : this.#askAll(others, question);
   }
 
@@ -146,7 +146,7 @@ export class Deployment {
    * second. Never rejects.
    */
   async sendToAll(method: string, input: ClientCommand): Promise<readonly string[]> {
-    const sent = this.others().map(async (node) => {
+    const sent = this.list().map(async (node) => {
       if (node.state === 'silent') return [node.id];
       try {
         const { status } = await this.send(node, method, input, WAIT_MS);
@@ -160,12 +160,12 @@ export class Deployment {
 
   /** The life of another node, to send it something. Undefined: it is not a member, or has ended. */
   member(id: string): ShownNode | undefined {
-    return this.others().find((node) => node.id === id);
+    return this.list().find((node) => node.id === id);
   }
 
   /** The other node that runs the programs of this node or gateway. Undefined: it is this node, or no member. */
   runnerOf(nodeId: string): ShownNode | undefined {
-    return this.others().find(({ id }) => runsProgramsOf(id, nodeId));
+    return this.list().find(({ id }) => runsProgramsOf(id, nodeId));
   }
 
   async #askAll<T>(others: readonly ShownNode[], question: Question<T>): Promise<NodeAnswers<T>> {
@@ -182,7 +182,7 @@ export class Deployment {
   }
 
   /** The lives of other nodes that are members. */
-  others(): ShownNode[] {
+  list(): ShownNode[] {
     const [, ...others] = this.#options.nodes();
     return memberNodes(others);
   }
