@@ -9,20 +9,6 @@ import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 /** The longest wait behind changes that fail because the database is unavailable, in ms. */
 const MAX_WAIT_MS = 1_000;
 
-/** The steps of the registry for a change of one of its parts. */
-export interface RegistrySteps {
-  /** Runs one change after the other. */
-  readonly change: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Applies the changes of other nodes. */
-  readonly reload: () => Promise<void>;
-  /** Reloads as `reload` does, also when the revision has not changed. */
-  readonly forceReload: () => Promise<void>;
-  /** Notes the revision of an own change, or of the last of several. False without a change. */
-  readonly advance: (revision: number | undefined, count?: number) => boolean;
-  /** True once no change begins any more. */
-  readonly isClosed: () => boolean;
-}
-
 /** The one queue of a registry: its changes, and its reads of the store. */
 export class ChangeQueue {
   /** A file database answers within the same turn of the event loop: without it, thousands of changes would be one turn. */

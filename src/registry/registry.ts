@@ -1,7 +1,6 @@
 // The registry: templates, instances, definitions and views, each kind in a part of its own.
 
 import type { Observable } from 'rxjs';
-import { asGatewayError, hasCode } from '../domain/errors/errors.ts';
 import { shuttingDown } from '../domain/errors/gateway-errors.ts';
 import type { GatewayEvent } from '../domain/events/events.ts';
 import { nodeOf } from '../domain/nodes/nodes.ts';
@@ -9,8 +8,6 @@ import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import type { LeaseReaper } from '../programs/lease-reaper.ts';
 import { ActiveRegistry } from './active-registry.ts';
-import { ChangeQueue, type RegistrySteps } from './change-queue.ts';
-import { Follower } from './follower.ts';
 import { DefinitionRegistry } from './kinds/definition-registry.ts';
 import { InstanceRegistry, type InstanceRegistryDeps, START_TASKS } from './kinds/instance-registry.ts';
 import { TemplateRegistry } from './kinds/template-registry.ts';
@@ -18,6 +15,7 @@ import { ViewRegistry } from './kinds/view-registry.ts';
 import { LeasedPrograms } from './leased-programs.ts';
 import { ToolApprovals } from './pinned/tool-approvals.ts';
 import type { Protection } from './refusals.ts';
+import { RegistryChanges } from './registry-changes.ts';
 
 interface RegistryDeps
   extends Omit<InstanceRegistryDeps, 'active' | 'approvals' | 'leasedPrograms' | 'templates' | 'views'> {
@@ -32,12 +30,10 @@ interface RegistryDeps
 
 /**
  * The registry of one gateway, from `load` to `close`. Synchronizes store and fleet: a change is durable first, then in
- * force. Changes, those of other nodes included, are serialized; reads do not wait. registry/follower.ts decides when
- * the changes of other nodes are read.
+ * force. registry-changes.ts runs the changes, those of other nodes included, one after the other; reads do not wait.
  */
 export class Registry {
   readonly #deps: RegistryDeps;
-  readonly #store: Store;
   readonly #active: ActiveRegistry;
   /** The template definitions of the store. */
   readonly storedDefinitions: DefinitionRegistry;
@@ -50,48 +46,39 @@ export class Registry {
   readonly leasedPrograms: LeasedPrograms | undefined;
   /** Runs the tasks of large changes. */
   readonly scheduler: RegistryDeps['scheduler'];
-  readonly #queue: ChangeQueue;
-  readonly #follower: Follower;
-  /** Revision of the store that is in force here: from right before the last read, or of a later change of this node alone. */
-  #revision = Number.NaN;
-  /** True while `load` reads the store: what was stored before is put in force without events. */
-  #isLoading = false;
-  #isClosed = false;
+  readonly #changes: RegistryChanges;
 
   constructor(deps: RegistryDeps) {
     this.#deps = deps;
     this.scheduler = deps.scheduler;
-    this.#store = deps.store;
-    this.#queue = new ChangeQueue(deps.scheduler, deps.clock.now);
-    const steps: RegistrySteps = {
-      change: (work) => this.#change(work),
-      reload: () => this.#reload(),
-      forceReload: () => this.#forceReload(),
-      advance: (revision, count) => this.#advance(revision, count),
-      isClosed: () => this.#isClosed,
-    };
+    const { store, clock, scheduler, emit } = deps;
+    const changes = new RegistryChanges({ store, clock, scheduler, emit, apply: () => this.#apply() });
+    this.#changes = changes;
     const { fleet, programs: { leaseReaper } = {}, node: { id, worker } = {} } = deps;
     this.approvals = new ToolApprovals({
       ...deps,
-      store: deps.store.approvals,
+      store: store.approvals,
       hintsOf: (template) =>
         fleet.templates.has(template) ? (fleet.templates.group(template).policy.annotate ?? {}) : {},
       onChanged: (template) => fleet.listChanged$.next({ template, list: 'tools' }),
-      steps,
+      changes,
     });
     this.leasedPrograms =
       leaseReaper && new LeasedPrograms({ fleet, reaper: leaseReaper, nodeId: id && nodeOf(id, worker) });
     const { approvals, leasedPrograms } = this;
     const own = { ...deps, approvals, leasedPrograms };
-    const silent = { ...own, emit: (event: GatewayEvent) => this.#emit(event) };
+    // What was stored before is put in force without events.
+    const emitNews = (event: GatewayEvent): void => {
+      if (!changes.isLoading) emit(event);
+    };
+    const silent = { ...own, emit: emitNews };
     this.#active = new ActiveRegistry(silent);
     const isView = (name: string) => this.views.find(name) !== undefined;
-    this.storedDefinitions = new DefinitionRegistry({ ...own, active: this.#active, isView }, steps);
-    this.views = new ViewRegistry(silent, steps);
+    this.storedDefinitions = new DefinitionRegistry({ ...own, active: this.#active, isView }, changes);
+    this.views = new ViewRegistry(silent, changes);
     const kinds = { ...own, active: this.#active, views: this.views };
-    this.templates = new TemplateRegistry(kinds, steps);
-    this.instances = new InstanceRegistry({ ...kinds, templates: this.templates }, steps);
-    this.#follower = new Follower(() => this.reload(), deps.emit, deps.clock);
+    this.templates = new TemplateRegistry(kinds, changes);
+    this.instances = new InstanceRegistry({ ...kinds, templates: this.templates }, changes);
   }
 
   /** What is in force on this node, to be read. */
@@ -104,52 +91,35 @@ export class Registry {
 
   /** Applies the changes of other nodes, when earlier changes have ended. DATABASE_UNAVAILABLE. */
   reload(): Promise<void> {
-    return this.#queue.take(() => this.#reload(), 'read');
+    return this.#changes.catchUp();
   }
 
   /** Starts the stored instances that this node runs, and applies the changes of other nodes from now on. */
-  async load(): Promise<void> {
-    await this.#queue.take(() => this.#reloadSilently());
-    if (this.#deps.storeChanges$ !== undefined) this.#follower.follow(this.#deps.storeChanges$);
+  load(): Promise<void> {
+    return this.#changes.load(this.#deps.storeChanges$);
   }
 
   /** Reloads as the first change of an import: refused after `close`, and requested again after a failure. */
-  async reloadForImport(): Promise<void> {
-    await this.#change(() => this.#reload());
+  reloadForImport(): Promise<void> {
+    return this.#changes.run(() => this.#changes.reload());
   }
 
   /** Refuses changes, and starts no more programs, from now on; resolves when earlier changes have ended. */
   async close(): Promise<void> {
-    this.#isClosed = true;
+    const ended = this.#changes.close();
     this.leasedPrograms?.close();
-    this.#follower.close();
-    await this.#queue.idle();
+    await ended;
   }
 
-  async #change<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#isClosed) throw shuttingDown();
-    try {
-      return await this.#queue.take(work);
-    } catch (thrown) {
-      // The change may have been stored all the same, or in part: the reload shows whether it was.
-      if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) {
-        if (asGatewayError(thrown).delivered === 'unknown') this.#revision = Number.NaN;
-        this.#follower.requestReload();
-      }
-      throw thrown;
-    }
-  }
-
-  /** Applies the changes of other nodes. Costs one query when there are none. */
-  async #reload(): Promise<void> {
-    const revision = await this.#store.revision();
-    if (revision === this.#revision) return;
+  /** Puts in force what is stored. */
+  async #apply(): Promise<void> {
     // The order matters: a template is stored before its instances.
-    const instances = await this.#store.instances.list();
-    const templates = await this.#store.templates.list();
-    const views = await this.#store.views.list();
+    const { store, scheduler } = this.#deps;
+    const instances = await store.instances.list();
+    const templates = await store.templates.list();
+    const views = await store.views.list();
     const visit = () => {
-      if (this.#isClosed) throw shuttingDown(); // what was not applied yet would only be ended again
+      if (this.#changes.isClosed) throw shuttingDown(); // what was not applied yet would only be ended again
     };
     const definitions = await this.storedDefinitions.read();
     await this.approvals.read(
@@ -157,32 +127,7 @@ export class Registry {
       views.map(({ definition }) => definition),
     );
     const steps = this.#active.apply({ templates, instances, definitions });
-    await this.#deps.scheduler.each(steps, visit, (hasStarted) => (hasStarted ? START_TASKS : 1));
+    await scheduler.each(steps, visit, (hasStarted) => (hasStarted ? START_TASKS : 1));
     await this.views.apply(views);
-    this.#revision = revision;
-  }
-
-  async #reloadSilently(): Promise<void> {
-    this.#isLoading = true;
-    try {
-      await this.#reload();
-    } finally {
-      this.#isLoading = false;
-    }
-  }
-
-  #emit(event: GatewayEvent): void {
-    if (!this.#isLoading) this.#deps.emit(event);
-  }
-
-  #forceReload(): Promise<void> {
-    this.#revision = Number.NaN;
-    return this.#reload();
-  }
-
-  /** Notes the revision of an own change: if it follows the one in force, there is nothing to read. False without a change. */
-  #advance(revision: number | undefined, count = 1): boolean {
-    if (revision === this.#revision + count) this.#revision = revision;
-    return revision !== undefined;
   }
 }

@@ -16,9 +16,9 @@ import { spreadClock } from '../../../src/domain/time/clock.ts';
 import { McpParts } from '../../../src/gateway/endpoint/mcp-parts.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
-import type { RegistrySteps } from '../../../src/registry/change-queue.ts';
 import { ViewRegistry } from '../../../src/registry/kinds/view-registry.ts';
 import { ToolApprovals } from '../../../src/registry/pinned/tool-approvals.ts';
+import { RegistryChanges } from '../../../src/registry/registry-changes.ts';
 import { heldQuestions } from '../../helpers/backends/calls-with-questions.ts';
 import { type BackendOptions, Harness, type Script } from '../../helpers/backends/harness.ts';
 import { HTTP, MODERN, READ, WRITE } from '../../helpers/backends/profiles.ts';
@@ -37,15 +37,6 @@ export const LEGACY: BackendOptions = { fields: HTTP };
 
 const REFUSED = backendUnavailable('connection refused', { delivered: 'unknown', health: 'unreachable' });
 const QUESTION = { message: 'sure?', requestedSchema: {} };
-
-/** Of a registry without a queue. */
-const STEPS: RegistrySteps = {
-  change: (work) => work(),
-  reload: async () => {},
-  forceReload: async () => {},
-  advance: () => true,
-  isClosed: () => false,
-};
 
 /** Instances `a` and `b` of template `t`, which ask the client before they answer. `slow` never ends, `refused` makes an instance unhealthy. */
 export class RoundsHarness {
@@ -80,6 +71,7 @@ export class RoundsHarness {
       isAccepting: () => this.inner.isAccepting,
       maxCallMs,
     });
+    const changes = new RegistryChanges({ store, clock, scheduler, emit, apply: async () => {} });
     const approvals = new ToolApprovals({
       store: store.approvals,
       scheduler,
@@ -87,13 +79,13 @@ export class RoundsHarness {
       clock: simulatedClock,
       hintsOf: () => ({}),
       onChanged: () => {},
-      steps: STEPS,
+      changes,
     });
     this.mcp = new McpParts({
       ...{ clock, scheduler, fleet, dispatcher, emit, memory, sessions, store },
       options: { changedCallers$: this.changedCallers$, random: () => 0.5 },
       registry: {
-        views: new ViewRegistry({ store, clock: simulatedClock, scheduler, emit, fleet, approvals }, STEPS),
+        views: new ViewRegistry({ store, clock: simulatedClock, scheduler, emit, fleet, approvals }, changes),
         approvals,
       },
     });

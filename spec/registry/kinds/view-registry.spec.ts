@@ -6,6 +6,7 @@ import { systemClock } from '../../../src/domain/time/clock.ts';
 import { NO_NAMES, type StoredView, type ViewDefinition } from '../../../src/domain/views/view.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { etagOf, type ViewCondition, ViewRegistry } from '../../../src/registry/kinds/view-registry.ts';
+import { RegistryChanges } from '../../../src/registry/registry-changes.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { turnsOf, untimedScheduler } from '../../helpers/time/turns.ts';
@@ -16,14 +17,9 @@ function setUp(store = new MemoryStore()): ViewRegistry {
   const timing = { clock: systemClock, scheduler: untimedScheduler() };
   const approvals = { setView: () => {}, forget: async () => {} };
   const deps = { store, approvals, ...timing, emit: () => {}, fleet: { templates: { has: () => false } } };
-  const reload = async () => views.apply(await store.views.list());
-  const views: ViewRegistry = new ViewRegistry(deps, {
-    change: (work) => work(),
-    reload,
-    forceReload: reload,
-    advance: (revision) => revision !== undefined,
-    isClosed: () => false,
-  });
+  const apply = async () => views.apply(await store.views.list());
+  const changes = new RegistryChanges({ store, ...timing, emit: () => {}, apply });
+  const views: ViewRegistry = new ViewRegistry(deps, changes);
   return views;
 }
 

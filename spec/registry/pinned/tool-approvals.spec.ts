@@ -27,7 +27,7 @@ function setUp(store = new MemoryStore().approvals) {
     clock: systemClock,
     hintsOf: () => ({}),
     onChanged: () => {},
-    steps: { change: (work) => work(), advance: () => true },
+    changes: { run: (work) => work(), advance: () => true },
   });
   return { approvals, approved };
 }

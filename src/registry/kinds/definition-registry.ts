@@ -18,10 +18,10 @@ import { configFieldsOf } from '../../templates/config-schema.ts';
 import { definitionOf, SCRATCH, type TemplateDefinition, TemplateError } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
 import type { ActiveRegistry } from '../active-registry.ts';
-import type { RegistrySteps } from '../change-queue.ts';
 import { checkName } from '../checked-input.ts';
 import type { ToolApprovals } from '../pinned/tool-approvals.ts';
 import { type Protection, refuseDenied, refuseExposing } from '../refusals.ts';
+import type { RegistryChanges } from '../registry-changes.ts';
 
 /** Characters of one stored definition as JSON. */
 const MAX_CHARACTERS = 256 * 1024;
@@ -45,14 +45,14 @@ interface DefinitionRegistryDeps extends Protection {
 /** The part of the registry for definitions of templates; it has those of the store in memory. */
 export class DefinitionRegistry {
   readonly #deps: DefinitionRegistryDeps;
-  readonly #steps: RegistrySteps;
+  readonly #changes: RegistryChanges;
   readonly #definitions: ActiveDefinitions;
   /** The memory that each takes; a count visits all of its values. */
   readonly #bytes = new WeakMap<TemplateDefinition, number>();
 
-  constructor(deps: DefinitionRegistryDeps, steps: RegistrySteps) {
+  constructor(deps: DefinitionRegistryDeps, changes: RegistryChanges) {
     this.#deps = deps;
-    this.#steps = steps;
+    this.#changes = changes;
     this.#definitions = deps.definitions;
   }
 
@@ -106,9 +106,8 @@ export class DefinitionRegistry {
   async put(template: string, written: unknown): Promise<boolean> {
     const definition = await this.check(template, written);
     const { store, fleet, active } = this.#deps;
-    const { change, reload, advance } = this.#steps;
-    return change(async () => {
-      await reload();
+    return this.#changes.run(async () => {
+      await this.#changes.reload();
       if (this.#definitions.isInFolder(template)) throw duplicateTemplate(template);
       if (this.#deps.isView(template)) throw duplicateView(template, 'view');
       const before = this.#definitions.stored(template);
@@ -118,7 +117,9 @@ export class DefinitionRegistry {
       if (fleet.templates.isFullFor(template)) throw registryFull('templates', LIMITS.templates);
       this.#refuseOverflow(definition, before);
       await this.#settling(template, async () => {
-        advance(await store.definitions.save({ id: template, value: definition as JsonObject }));
+        this.#changes.advance(
+          await store.definitions.save({ id: template, value: definition as JsonObject }),
+        );
         active.putDefinition(definition);
       });
       return before === undefined;
@@ -128,17 +129,16 @@ export class DefinitionRegistry {
   /** Deletes a stored definition; a template with instances or settings remains. TEMPLATE_NOT_FOUND. */
   delete(template: string): Promise<void> {
     const { store, active } = this.#deps;
-    const { change, reload, advance } = this.#steps;
-    return change(async () => {
-      await reload();
+    return this.#changes.run(async () => {
+      await this.#changes.reload();
       this.get(template);
       await this.#settling(template, async () => {
-        advance(await store.definitions.delete(template));
+        this.#changes.advance(await store.definitions.delete(template));
         active.deleteDefinition(template);
       });
       // The empty template that the registration of its instances left behind is deleted.
       if (!active.isUnused(template)) return;
-      advance(await restOfChange(store.templates.delete(template)));
+      this.#changes.advance(await restOfChange(store.templates.delete(template)));
       active.deleteTemplate(template);
     });
   }

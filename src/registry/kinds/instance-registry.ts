@@ -23,9 +23,9 @@ import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Store } from '../../persistence/store.ts';
 import type { ActiveRegistry, ActiveRegistryDeps } from '../active-registry.ts';
-import type { RegistrySteps } from '../change-queue.ts';
 import { checkedInstance, checkedInstanceChange, checkedTemplate } from '../checked-input.ts';
 import { type Protection, refuseDenied, refuseExposing } from '../refusals.ts';
+import type { RegistryChanges } from '../registry-changes.ts';
 import type { RegisterOptions, Registration, RegistryInput } from '../registry-types.ts';
 import type { TemplateRegistry } from './template-registry.ts';
 import type { ViewRegistry } from './view-registry.ts';
@@ -52,11 +52,11 @@ export interface InstanceRegistryDeps extends ActiveRegistryDeps, Protection {
 /** The part of the registry that registers, changes and removes instances. */
 export class InstanceRegistry {
   readonly #deps: InstanceRegistryDeps;
-  readonly #steps: RegistrySteps;
+  readonly #changes: RegistryChanges;
 
-  constructor(deps: InstanceRegistryDeps, steps: RegistrySteps) {
+  constructor(deps: InstanceRegistryDeps, changes: RegistryChanges) {
     this.#deps = deps;
-    this.#steps = steps;
+    this.#changes = changes;
   }
 
   /**
@@ -72,7 +72,7 @@ export class InstanceRegistry {
   ): Promise<Registration> {
     const input = checkedInstance(template, written, options);
     const settings = checkedTemplate(template, options.loadBalancer ?? {});
-    const { instance: made, replaced } = await this.#steps.change(async () => {
+    const { instance: made, replaced } = await this.#changes.run(async () => {
       // First, so that nothing is stored for an instance that is refused.
       await refuseExposing(this.#define(template, input, options), this.#deps);
       const areSettingsStored = await this.#deps.templates.save(settings);
@@ -98,7 +98,7 @@ export class InstanceRegistry {
       !(instance instanceof InstanceRef) &&
       this.#deps.leasedPrograms?.nodeOf(definition.serverId) !== undefined;
     if (waitMs > 0 && !healthy && !mayBeUnhealthy && !isElsewhere)
-      throw this.#steps.isClosed() ? shuttingDown() : notHealthyInTime(definition, instance, waitMs);
+      throw this.#changes.isClosed ? shuttingDown() : notHealthyInTime(definition, instance, waitMs);
     return { definition, replaced, state, healthy, reason };
   }
 
@@ -112,7 +112,7 @@ export class InstanceRegistry {
         ...each,
         input: checkedInstance(each.template, each.written, each.options),
       }));
-      return await this.#steps.change(async () => {
+      return await this.#changes.run(async () => {
         const define = (wanted = inputs) => {
           const taken = new Set<string>();
           return wanted.map(({ template, input, options }) => {
@@ -137,7 +137,7 @@ export class InstanceRegistry {
         });
         if (saves.some(({ before }) => before !== null && !isStored(before))) return false;
         const revision = await this.#deps.store.instances.saveMany(saves);
-        if (!this.#steps.advance(revision, saves.length)) return false;
+        if (!this.#changes.advance(revision, saves.length)) return false;
         const put = (definition: InstanceDefinition): void => void this.#deps.active.put(definition);
         await this.#deps.scheduler.each(definitions, put, () => START_TASKS);
         return true;
@@ -164,10 +164,10 @@ export class InstanceRegistry {
    * tombstone, so that the next import does not add it again. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND.
    */
   deregister(template: string, id: string): Promise<void> {
-    return this.#steps.change(async () => {
-      await this.#steps.reload(); // the tombstone needs the present fingerprint
+    return this.#changes.run(async () => {
+      await this.#changes.reload(); // the tombstone needs the present fingerprint
       const { fingerprint } = this.#deps.fleet.templates.group(template).instance(id).definition;
-      this.#steps.advance(await this.#deps.store.instances.delete(template, id, fingerprint));
+      this.#changes.advance(await this.#deps.store.instances.delete(template, id, fingerprint));
       this.#deps.active.remove(template, id);
     });
   }
@@ -177,19 +177,19 @@ export class InstanceRegistry {
    * that are gone, have another source, or run on another node.
    */
   withdraw(template: string, ids: readonly string[], source: 'file' | 'sync'): Promise<readonly string[]> {
-    return this.#steps.change(async () => {
-      await this.#steps.reload(); // another node may have replaced them since the import began
+    return this.#changes.run(async () => {
+      await this.#changes.reload(); // another node may have replaced them since the import began
       for (let left = MAX_ATTEMPTS; left > 0; left -= 1) {
         const own = ids.filter((id) => {
           const found = this.#deps.active.find(template, id);
           return found?.source === source && this.#deps.active.belongsHere(found);
         });
         if (own.length === 0) return own;
-        if (this.#steps.advance(await this.#deps.store.instances.deleteMany(template, own, source))) {
+        if (this.#changes.advance(await this.#deps.store.instances.deleteMany(template, own, source))) {
           await this.#deps.scheduler.each(own, (id) => this.#deps.active.remove(template, id));
           return own;
         }
-        await this.#steps.forceReload(); // another node has replaced or removed one just now
+        await this.#changes.forceReload(); // another node has replaced or removed one just now
       }
       throw changedByOthers();
     });
@@ -198,8 +198,8 @@ export class InstanceRegistry {
   /** Changes an instance. Another era opens it again. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR, REGISTRY_FULL. */
   async change(template: string, id: string, written: InstanceChange): Promise<InstanceDefinition> {
     const change = checkedInstanceChange(written);
-    return this.#steps.change(async () => {
-      if (this.#deps.active.find(template, id) === undefined) await this.#steps.reload();
+    return this.#changes.run(async () => {
+      if (this.#deps.active.find(template, id) === undefined) await this.#changes.reload();
       const definition = await this.#save(() => {
         const before = this.#deps.fleet.templates.group(template).instance(id).definition;
         const after = changedInstance(before, change, new Date(this.#deps.clock.wall()).toISOString());
@@ -270,16 +270,16 @@ export class InstanceRegistry {
       const wasFunction = before !== undefined && !isStored(before);
       try {
         if (!isStored(definition)) {
-          if (!wasFunction) this.#steps.advance(await this.#deps.store.instances.delete(template, id));
+          if (!wasFunction) this.#changes.advance(await this.#deps.store.instances.delete(template, id));
           return definition;
         }
         const expected = wasFunction ? undefined : (before ?? null);
-        if (this.#steps.advance(await this.#deps.store.instances.save(definition, expected)))
+        if (this.#changes.advance(await this.#deps.store.instances.save(definition, expected)))
           return definition;
       } catch (thrown) {
         if (!hasCode(thrown, 'DUPLICATE_SERVER') || left === 1) throw thrown;
       }
-      await this.#steps.forceReload(); // a row that was edited by hand has changed without the revision
+      await this.#changes.forceReload(); // a row that was edited by hand has changed without the revision
     }
     throw changedByOthers();
   }

@@ -12,9 +12,9 @@ import { restOfChange } from '../../domain/errors/gateway-errors.ts';
 import type { TemplateAuth } from '../../domain/instances/instance.ts';
 import type { Store } from '../../persistence/store.ts';
 import type { ActiveRegistry, ActiveRegistryDeps } from '../active-registry.ts';
-import type { RegistrySteps } from '../change-queue.ts';
 import { checkedTemplate, checkName } from '../checked-input.ts';
 import type { ToolApprovals } from '../pinned/tool-approvals.ts';
+import type { RegistryChanges } from '../registry-changes.ts';
 import type { ViewRegistry } from './view-registry.ts';
 
 interface TemplateRegistryDeps extends Pick<ActiveRegistryDeps, 'fleet'> {
@@ -27,18 +27,18 @@ interface TemplateRegistryDeps extends Pick<ActiveRegistryDeps, 'fleet'> {
 /** The part of the registry that creates, changes and deletes templates. */
 export class TemplateRegistry {
   readonly #deps: TemplateRegistryDeps;
-  readonly #steps: RegistrySteps;
+  readonly #changes: RegistryChanges;
 
-  constructor(deps: TemplateRegistryDeps, steps: RegistrySteps) {
+  constructor(deps: TemplateRegistryDeps, changes: RegistryChanges) {
     this.#deps = deps;
-    this.#steps = steps;
+    this.#changes = changes;
   }
 
   /** Creates the template if there is none, and merges these settings into its own. VALIDATION_ERROR. */
   async ensure(template: string, loadBalancer: LoadBalancerSettings, auth?: TemplateAuth): Promise<void> {
     checkName(template);
     const change = checkedTemplate(template, loadBalancer, auth);
-    await this.#steps.change(() => this.save(change));
+    await this.#changes.run(() => this.save(change));
   }
 
   /** Merges settings into those of a template, replaces its `auth`; null removes one. TEMPLATE_NOT_FOUND, VALIDATION_ERROR. */
@@ -48,8 +48,8 @@ export class TemplateRegistry {
     auth?: TemplateAuth | null,
   ): Promise<TemplateSettings> {
     const change = checkedTemplate(template, loadBalancer, auth);
-    return this.#steps.change(async () => {
-      await this.#steps.reload();
+    return this.#changes.run(async () => {
+      await this.#changes.reload();
       this.#deps.active.settings(template);
       await this.save(change);
       return this.#deps.active.settings(template);
@@ -61,15 +61,15 @@ export class TemplateRegistry {
    * a definition remains, with the default settings. `admit` throws when the caller may not delete a template of this policy.
    */
   delete(template: string, admit?: (policy: TemplatePolicy) => void): Promise<void> {
-    return this.#steps.change(async () => {
-      await this.#steps.reload();
+    return this.#changes.run(async () => {
+      await this.#changes.reload();
       const { fleet, approvals } = this.#deps;
       admit?.(fleet.templates.existingGroup(template).policy);
       this.#deps.active.refuseNonEmpty(template);
       const wasPinned = approvals.isPinned(template);
-      if (!this.#steps.advance(await this.#deps.store.templates.delete(template))) {
+      if (!this.#changes.advance(await this.#deps.store.templates.delete(template))) {
         // The template was not stored, or another node has just registered an instance in it.
-        await this.#steps.reload();
+        await this.#changes.reload();
         this.#deps.active.refuseNonEmpty(template);
       }
       this.#deps.active.deleteTemplate(template);
@@ -85,13 +85,13 @@ export class TemplateRegistry {
     const { name, loadBalancer, auth } = change;
     const isEmpty = Object.keys(loadBalancer).length === 0 && auth === undefined;
     if (isEmpty && this.#deps.active.hasSettings(change)) return false;
-    await this.#steps.reload();
+    await this.#changes.reload();
     this.#deps.views.refuseTemplate(name); // another node may have just made a view of this name
     if (this.#deps.active.hasSettings(change)) return false;
     const { fleet, approvals } = this.#deps;
     const before = fleet.templates.has(name) ? this.#deps.active.settings(name) : { loadBalancer: {} };
     const wasPinned = approvals.isPinned(name);
-    this.#steps.advance(await this.#deps.store.templates.save(change));
+    this.#changes.advance(await this.#deps.store.templates.save(change));
     this.#deps.active.applySettings(changedTemplate(before, change));
     const { refs } = fleet.templates.group(name);
     await restOfChange(approvals.settle(name, wasPinned, refs));

@@ -16,8 +16,8 @@ import { keptBytes } from '../../domain/memory/held-bytes.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { NameTargets, StoredView, ViewDefinition } from '../../domain/views/view.ts';
 import type { ViewStore } from '../../persistence/store.ts';
-import type { RegistrySteps } from '../change-queue.ts';
 import type { ToolApprovals } from '../pinned/tool-approvals.ts';
+import type { RegistryChanges } from '../registry-changes.ts';
 
 export const MAX_VIEWS = 1_000;
 /**
@@ -57,13 +57,13 @@ export class ViewRegistry {
   /** Hot: the id of each view that is new, changed or deleted here; never completes. */
   readonly changed$ = new Subject<string>();
   readonly #deps: ViewRegistryDeps;
-  readonly #steps: RegistrySteps;
+  readonly #changes: RegistryChanges;
   readonly #views = new Map<string, StoredView>();
   #bytes = 0;
 
-  constructor(deps: ViewRegistryDeps, steps: RegistrySteps) {
+  constructor(deps: ViewRegistryDeps, changes: RegistryChanges) {
     this.#deps = deps;
-    this.#steps = steps;
+    this.#changes = changes;
   }
 
   /** DUPLICATE_VIEW: no template may have the name of a view. */
@@ -103,7 +103,7 @@ export class ViewRegistry {
         fingerprint === undefined ? { source: 'api' as const } : { source: 'file' as const, fingerprint };
       const view: StoredView = { definition, names, ...origin, updatedAt };
       const revision = await this.#deps.store.views.save(view, before ?? null);
-      if (!this.#steps.advance(revision)) return undefined;
+      if (!this.#changes.advance(revision)) return undefined;
       this.#set(view);
       await this.#settle(before?.definition, definition);
       return { view, isNew: before === undefined };
@@ -119,7 +119,7 @@ export class ViewRegistry {
       if (before === undefined) return true;
       const view = { ...before, names: merge(before.names) };
       if (isDeepStrictEqual(view, before)) return true;
-      if (!this.#steps.advance(await this.#deps.store.views.save(view, before))) return undefined;
+      if (!this.#changes.advance(await this.#deps.store.views.save(view, before))) return undefined;
       this.#keep(id, view);
       return true;
     });
@@ -146,7 +146,7 @@ export class ViewRegistry {
   /** Resolves with undefined when the stored view is another one by now. */
   async #delete(view: StoredView, fingerprint?: string): Promise<true | undefined> {
     const { definition } = view;
-    if (!this.#steps.advance(await this.#deps.store.views.delete(view, fingerprint))) return undefined;
+    if (!this.#changes.advance(await this.#deps.store.views.delete(view, fingerprint))) return undefined;
     this.#remove(definition.id);
     await this.#settle(definition, undefined);
     return true;
@@ -168,8 +168,8 @@ export class ViewRegistry {
     { ifMatch, admit }: ViewCondition,
     work: (before: StoredView | undefined) => Promise<T | undefined>,
   ): Promise<T> {
-    return this.#steps.change(async () => {
-      await this.#steps.reload();
+    return this.#changes.run(async () => {
+      await this.#changes.reload();
       for (let left = MAX_ATTEMPTS; left > 0; left -= 1) {
         const before = this.#views.get(id);
         await admit?.(before?.definition);
@@ -177,7 +177,7 @@ export class ViewRegistry {
           throw viewChanged(id);
         const done = await work(before);
         if (done !== undefined) return done;
-        await this.#steps.forceReload(); // a row that was edited by hand has changed without the revision
+        await this.#changes.forceReload(); // a row that was edited by hand has changed without the revision
       }
       throw databaseUnavailable(new Error('other nodes changed it again and again'), 'no');
     });

@@ -18,7 +18,7 @@ import { type ApprovalStore, MAX_ROWS } from '../../persistence/store.ts';
 import { type ChosenItem, CompiledView } from '../../protocol/aggregate/views/compiled-view.ts';
 import type { Waiting } from '../../protocol/aggregate/views/view-problems.ts';
 import type { WithheldTool } from '../../transports/open-options.ts';
-import type { RegistrySteps } from '../change-queue.ts';
+import type { RegistryChanges } from '../registry-changes.ts';
 import {
   digestOf,
   type ListedTool,
@@ -36,7 +36,7 @@ interface ToolApprovalsDeps extends Pick<PinnedScopeDeps, 'emit' | 'clock'> {
   /** It is called when the approvals of a template have changed. */
   readonly onChanged: (template: string) => void;
   /** Those of the registry, of whose changes the approvals are. */
-  readonly steps: Pick<RegistrySteps, 'change' | 'advance'>;
+  readonly changes: Pick<RegistryChanges, 'run' | 'advance'>;
 }
 
 /** All pinned templates and views of a gateway, each with its PinnedScope. */
@@ -156,7 +156,7 @@ export class ToolApprovals {
   async forget(id: string): Promise<void> {
     const others = [...(this.#stored ?? [])].filter(([scope]) => scope !== id);
     this.#stored = this.#stored && new Map(others);
-    this.#deps.steps.advance(await this.#deps.store.deleteOf(id));
+    this.#deps.changes.advance(await this.#deps.store.deleteOf(id));
     this.#of(id)?.replace([]);
     if (this.#views.has(id)) this.viewChanged$.next(id);
   }
@@ -177,7 +177,7 @@ export class ToolApprovals {
 
   /** Approves what was listed first, as a change of its own. */
   #saveFirst(scope: PinnedScope): Promise<void> {
-    return this.#deps.steps.change(async () => {
+    return this.#deps.changes.run(async () => {
       if (this.#of(scope.id) === scope && scope.isFirst) await this.#save(scope);
     });
   }
@@ -238,7 +238,7 @@ export class ToolApprovals {
     tools?: readonly string[],
     digests?: readonly string[],
   ): Promise<readonly string[]> {
-    return this.#deps.steps.change(async () => {
+    return this.#deps.changes.run(async () => {
       const scope = this.#of(id);
       if (scope === undefined) return [];
       const unknown = tools?.find((tool) => !scope.knows(tool));
@@ -308,12 +308,12 @@ export class ToolApprovals {
   }
 
   async #save(scope: PinnedScope, approvals: readonly NewApproval[] = scope.waiting()): Promise<void> {
-    const { store, emit, scheduler, steps } = this.#deps;
+    const { store, emit, scheduler, changes } = this.#deps;
     let isBegun = false;
     for (const rows of inGroups(approvals, MAX_ROWS)) {
       await scheduler.turn(rows.length);
       const saving = store.save(rows);
-      steps.advance(await (isBegun ? restOfChange(saving) : saving));
+      changes.advance(await (isBegun ? restOfChange(saving) : saving));
       isBegun = true;
     }
     scope.add(approvals); // all in one turn: a part would make the other tools new ones
