@@ -14,7 +14,7 @@ import { MultiplexedConnection } from './multiplexed/multiplexed-connection.ts';
 import { peerConnector, peerHost } from './peer-connector.ts';
 import { PeerExchange } from './peer-exchange.ts';
 import { LOST_PING_MS, Ping } from './peer-ping.ts';
-import { PEER_HEADERS, PEER_PATHS, PEER_REFUSAL, type RefusalReason } from './peer-protocol.ts';
+import { PEER_PATHS, PEER_REFUSAL, type RefusalReason } from './peer-protocol.ts';
 import { peerRequestText } from './peer-request.ts';
 import type { ChannelKeys } from './trust/channel-keys.ts';
 import { TokenIssuer } from './trust/peer-tokens.ts';
@@ -330,19 +330,18 @@ export class PeerClient {
   }
 
   #sendPing(): void {
-    const { text, answered } = this.#issuer.greeting();
-    const ping = new Ping(this.#options.clock.now(), (answer) => {
+    const ping = new Ping(this.#issuer, this.#options.clock.now(), (answer) => {
       if (this.#ping === ping) this.#ping = undefined;
-      this.#pinged(typeof answer === 'string' ? reasonOfAnswer(answered(answer)) : answer);
+      this.#pinged(answer);
     });
     this.#ping = ping;
-    const head = `GET ${PEER_PATHS.greeting} HTTP/1.1\r\nhost: ${this.#host}\r\n${PEER_HEADERS.token}: ${text}\r\n\r\n`;
-    this.#calls.dispatch({ text: head, answer: ping });
+    ping.send(this.#calls, this.#host, PEER_PATHS.greeting);
   }
 
-  #pinged(failure: Error | undefined): void {
-    if (failure !== undefined) {
-      if (codeOf(failure) !== 'ETIMEDOUT') this.#options.suspect();
+  /** `answer`: see Ping. */
+  #pinged(answer: string | undefined | Error): void {
+    if (typeof answer !== 'string') {
+      if (codeOf(answer) !== 'ETIMEDOUT') this.#options.suspect();
       this.#silentSinceMs ??= this.#options.clock.now();
       return;
     }
@@ -366,8 +365,4 @@ export class PeerClient {
   #fail(exchange: PeerExchange, reason: string): void {
     exchange.fail(nodeUnavailable(this.#peer.node, reason, exchange.isSent ? 'unknown' : 'no'));
   }
-}
-
-function reasonOfAnswer(isOfNode: boolean): Error | undefined {
-  return isOfNode ? undefined : new Error('another program answers at its address');
 }

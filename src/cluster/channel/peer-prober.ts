@@ -7,7 +7,7 @@ import { ConnectionPool } from '../../net/http1/connection-pool.ts';
 import type { ReachableLife } from '../reachable-life.ts';
 import { peerConnector, peerHost } from './peer-connector.ts';
 import { LOST_PING_MS, Ping } from './peer-ping.ts';
-import { PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
+import { PEER_PATHS } from './peer-protocol.ts';
 import type { ChannelKeys } from './trust/channel-keys.ts';
 import { TokenIssuer } from './trust/peer-tokens.ts';
 
@@ -69,8 +69,8 @@ export class PeerProber {
     });
   }
 
-  /** `over` gets the text of a valid answer; undefined: another program answered. */
-  #ask(peer: ReachableLife, path: string, over: (answer: string | undefined | Error) => void): void {
+  /** `over`: see Ping. */
+  #ask(peer: ReachableLife, target: string, over: (answer: string | undefined | Error) => void): void {
     const { pool, issuer, pings } = this.#targetOf(peer);
     const nowMs = this.#options.clock.now();
     const [oldest] = pings;
@@ -79,15 +79,12 @@ export class PeerProber {
       oldest.abort();
       pings.delete(oldest);
     }
-    const { text, answered } = issuer.greeting();
-    const ping = new Ping(nowMs, (answer) => {
+    const ping = new Ping(issuer, nowMs, (answer) => {
       pings.delete(ping);
-      over(typeof answer === 'string' && !answered(answer) ? undefined : answer);
+      over(answer);
     });
     pings.add(ping);
-    const host = peerHost(peer.address);
-    const head = `GET ${path} HTTP/1.1\r\nhost: ${host}\r\n${PEER_HEADERS.token}: ${text}\r\n\r\n`;
-    pool.dispatch({ text: head, answer: ping });
+    ping.send(pool, peerHost(peer.address), target);
   }
 
   /** Forgets all lives but these; their idle connections end by themselves. */
