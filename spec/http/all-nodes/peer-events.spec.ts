@@ -6,13 +6,16 @@ import * as assert from 'uvu/assert';
 import type { Peer } from '../../../src/cluster/channel/peer-client.ts';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { nodeUnavailable } from '../../../src/domain/errors/node-errors.ts';
+import { compileShape } from '../../../src/domain/errors/validation.ts';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import type { ForwardedAnswer, ForwardedRequest } from '../../../src/domain/nodes/forwarding.ts';
 import type { ShownNode } from '../../../src/domain/nodes/nodes.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { PeerEvents } from '../../../src/http/all-nodes/peer-events.ts';
 import type { StreamEvent, StreamReader } from '../../../src/http/replies/reply.ts';
+import { eventRoutes } from '../../../src/http/routes/gateway/events.ts';
 import { type ReadOptions, RecentEvents } from '../../../src/http/sse/recent-events.ts';
+import { SAMPLED } from '../../../src/metrics/samples.ts';
 import { suite } from '../../helpers/suite.ts';
 import { simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
 import { passTurns } from '../../helpers/time/turns.ts';
@@ -45,6 +48,17 @@ test('asks for the types that the readers want', () => {
   assert.equal(live(), ['a']);
   template.leave();
   assert.equal(live(), []);
+});
+
+test('asks for no longer list of types than another node accepts', () => {
+  const { read, at } = deployment('a');
+  read();
+  read({ types: new Set([SAMPLED]) });
+  const query = Object.fromEntries(new URLSearchParams(at('a').request.target.split('?')[1]));
+  assert.match(query.type ?? '', SAMPLED);
+  const shapes = eventRoutes.flatMap(({ request }) => request.query ?? []);
+  for (const shape of shapes) assert.equal(compileShape(shape, 'query').issues(query), []);
+  assert.is(shapes.length, 1);
 });
 
 test('does not ask for changes of the common registry, which each node emits itself', () => {
