@@ -31,14 +31,27 @@ async function answer(given: object): Promise<string> {
 
 test('keep the beginning of their texts', async () => {
   const shown = await answer({ content: [text(1_500), text(1_500)], isError: false, _meta: { a: 1 } });
-  assert.match(shown, '[1026 of 3000 bytes are left out]');
+  assert.match(shown, '[1072 of 3000 bytes are left out]');
   assert.match(shown, '"_meta":{"a":1}');
+});
+
+test('keep less of their texts the more else they have', async () => {
+  for (const more of [10, 1_000, 1_800]) {
+    const shown = await answer({ content: [text(1_990)], _meta: { more: 'y'.repeat(more) } });
+    assert.ok(shown.length < MOST + 100, `${shown.length} bytes`);
+  }
+});
+
+test('say nothing about bytes that are left out where none are', async () => {
+  const quotes = { type: 'text', text: '"'.repeat(1_500) }; // two bytes each in JSON
+  assert.is(await answer({ content: [quotes] }), JSON.stringify({ content: [quotes] }));
 });
 
 test('keep few of many short texts, each of which takes more than its characters', async () => {
   const shown = await answer({ content: Array(10_000).fill(text(1)) });
   assert.match(shown, 'of 10000 bytes are left out]');
-  assert.ok(shown.length < 2 * MOST, `${shown.length} bytes`);
+  assert.ok(shown.length < MOST + 100, `${shown.length} bytes`);
+  assert.ok((await answer({ content: Array(10_000).fill(text(0)) })).length < 100);
 });
 
 test('are an error where something else takes the bytes', async () => {

@@ -83,12 +83,13 @@ function boundedResult(result: JsonText, most: number): JsonObject {
   const value = isTooLarge ? undefined : result.exactValue;
   const texts =
     isJsonObject(value) && value.structuredContent === undefined ? textsIn(value.content) : undefined;
-  if (texts === undefined || othersIn(Object(value), texts) > most) {
+  const others = texts === undefined ? 0 : othersIn(Object(value), texts);
+  if (texts === undefined || others > most) {
     const text = `The result of ${length} bytes is larger than the ${most} bytes that this server returns. Ask for less.`;
     return { content: [{ type: 'text', text }], isError: true };
   }
   const kept: JsonObject[] = [];
-  let left = most;
+  let left = most - others;
   let omitted = 0;
   for (const block of texts) {
     const text = cutBytes(Buffer.from(block.text), Math.max(left, 0));
@@ -97,6 +98,7 @@ function boundedResult(result: JsonText, most: number): JsonObject {
     left -= bytes + BLOCK_BYTES;
     if (text !== '') kept.push({ ...block, text });
   }
+  if (omitted === 0 && left >= -BLOCK_BYTES) return Object(value); // only its form in JSON is larger
   const all = texts.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
   const rest = `[${omitted} of ${all} bytes are left out]`;
   const last = kept.at(-1);
