@@ -56,8 +56,15 @@ export default defineConfig(({ command }) => ({
     rolldownOptions: {
       treeshake: { propertyReadSideEffects: false },
       transform: { inject },
-      // One first script, although pages use parts of it.
-      output: { codeSplitting: { groups: [{ name: 'index', tags: ['$initial'] }] } },
+      // One first script, although pages use parts of it; and one of forms, of which the template page uses a part.
+      output: {
+        codeSplitting: {
+          groups: [
+            { name: 'index', tags: ['$initial'] },
+            { name: 'schema', test: /schema(-form)?\.tsx?$/ },
+          ],
+        },
+      },
     },
     reportCompressedSize: false,
   },
