@@ -15,6 +15,7 @@ import {
 import { droppingErrors } from '../domain/errors/dropping-errors.ts';
 import { messageOf } from '../domain/errors/errors.ts';
 import { shuttingDown } from '../domain/errors/gateway-errors.ts';
+import { tooMany } from '../domain/errors/request-errors.ts';
 import type {
   ImportReport,
   SyncOptions,
@@ -47,6 +48,8 @@ const FIRST_WAIT_MS = 500;
 const MAX_WAIT_MS = 15_000;
 /** A source that could be followed for longer than the wait before, or for this long, begins with the first wait again. */
 const FOLLOWED_MS = 5_000;
+/** The most syncs that callers have under way, each of which waits for those before it at the same cluster. */
+export const MAX_RUNS = 32;
 /** Interval of the search for new engines, in ms. */
 const FIND_SOURCES_MS = 30_000;
 const NOTHING_FOUND = 'no container engine and no Kubernetes cluster is configured or found on this machine';
@@ -60,19 +63,29 @@ export class Sync {
   readonly #logins: DiscoveryContext['logins'] = new Map();
   readonly #followed = new Map<string, Promise<void>>();
   /**
-   * The queue of each engine and cluster, and of the file: listings are made and applied one after the other, so that an old one
-   * never follows a newer one. The namespaces of a cluster share one: callers name any number, and `*` lists all of them.
+   * The queue of the file and of each source: listings are made and applied one after the other, so that an old one never follows
+   * a newer one. The namespaces of a cluster that are not followed share one, since callers name any number of them.
    */
   readonly #listings = new Map<string, SerialQueue>();
+  #runs = 0;
 
   constructor(deps: SyncDeps) {
     this.#deps = deps;
     this.#notice = droppingErrors(deps.onNotice);
   }
 
-  /** Reads the registry file again and lists every source once. A source without an answer is a warning; its instances remain. */
-  run(options?: SyncOptions): Promise<SyncOutcome> {
-    return this.#syncAll(options, this.#deps.registryFile);
+  /**
+   * Reads the registry file again and lists every source once. A source without an answer is a warning; its instances remain.
+   * Rejects with QUEUE_FULL while too many are under way.
+   */
+  async run(options?: SyncOptions): Promise<SyncOutcome> {
+    if (this.#runs >= MAX_RUNS) throw tooMany('syncs under way', { most: MAX_RUNS, isShare: false }, 5);
+    this.#runs += 1;
+    try {
+      return await this.#syncAll(options, this.#deps.registryFile);
+    } finally {
+      this.#runs -= 1;
+    }
   }
 
   /**
@@ -162,7 +175,8 @@ export class Sync {
 
   #sync(source: Source, rules?: SyncOptions): Promise<SyncReport> {
     const [server = ''] = source.origin.split('/', 1);
-    return this.#inOrder(server, async () => syncListing(this.#deps.registry, await source.list(), rules));
+    const place = this.#followed.has(source.origin) ? source.origin : server;
+    return this.#inOrder(place, async () => syncListing(this.#deps.registry, await source.list(), rules));
   }
 
   #inOrder<T>(place: string, work: () => Promise<T>): Promise<T> {

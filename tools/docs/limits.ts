@@ -32,6 +32,7 @@ import { MAX_METADATA_CHARACTERS, MAX_METADATA_VALUES } from '../../src/domain/r
 import { REPLACEABLE_MS } from '../../src/domain/sessions/mcp-session.ts';
 import { TESTS } from '../../src/gateway/instances/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/instances/open-transport.ts';
+import { MAX_RUNS } from '../../src/gateway/sync.ts';
 import { HTTP_LIMITS } from '../../src/http/http-limits.ts';
 import { MAX_CHECK_MS } from '../../src/http/records/server-input.ts';
 import { EXAMINATIONS } from '../../src/http/routes/instances/server-doctor.ts';
@@ -485,6 +486,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       'a warning of sync',
     ],
     ['One answer of a cluster to sync', bytes(MAX_PAGE_BYTES), 'a warning of sync'],
+    ['Syncs that callers have under way', String(MAX_RUNS), '`QUEUE_FULL`'],
     ['Keep-alive comments on event streams', `every ${seconds(HTTP_LIMITS.keepAliveMs)}`, ''],
   ],
 };

@@ -12,6 +12,7 @@ import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { becomes, until } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { hasOpenssl, makeSelfSigned } from '../../helpers/network/certificates.ts';
+import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { FakeCluster, type FakeObject } from './fake-cluster.ts';
 
@@ -170,6 +171,19 @@ test('looks into one namespace of a cluster after the other', async () => {
     for (const answer of cluster.held.splice(0)) answer();
   }
   await Promise.all(syncs);
+});
+
+test('refuses a sync while 32 are under way, and makes others after them', async () => {
+  const { gateway } = await gatewayOf();
+  cluster.held = [];
+  const syncs = Array.from({ length: 32 }, (_, n) => gateway.sync({ namespace: `n${n}` }));
+  assert.is(await codeOf(gateway.sync({ namespace: 'one-more' })), 'QUEUE_FULL');
+  await until(() => cluster.held?.length === 3, 'one namespace is listed');
+  const { held } = cluster;
+  cluster.held = undefined;
+  for (const answer of held) answer();
+  await Promise.all(syncs);
+  assert.is((await gateway.sync({ namespace: 'one-more' })).reached.length, 1);
 });
 
 test('skips a Service without a TCP port, or with several of which none has a usual name', async () => {
