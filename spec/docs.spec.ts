@@ -162,7 +162,8 @@ test('name every folder of the specs whose name is not that of a room', () => {
   assert.equal(missing, []);
 });
 
-// As comments do: see helpers/tidy/rules.ts. Decisions and the changes of versions name what was there at their time.
+// As comments do: see helpers/tidy/rules.ts. Decisions that are superseded, and the changes of versions, name what was there at
+// their time.
 test('name files that exist', () => {
   const trees = ['src', 'spec', 'bench', 'examples', 'tools', 'web/src'];
   const files = trees.flatMap((tree) =>
@@ -170,7 +171,9 @@ test('name files that exist', () => {
       (name) => `/${tree}/${name.split(sep).join('/')}`,
     ),
   );
-  const present = PAGES.filter((page) => !page.startsWith('docs/adr/') && page !== 'CHANGELOG.md');
+  const superseded = [...readDecisions().values()].filter(({ isSuperseded }) => isSuperseded);
+  const old = new Set(['CHANGELOG.md', ...superseded.map(({ file }) => `docs/adr/${file}`)]);
+  const present = PAGES.filter((page) => !old.has(page));
   const named = present.flatMap((page) =>
     [...textOf(page).matchAll(NAMED_FILE)].map(([, name = '']) => [page, name] as const),
   );
