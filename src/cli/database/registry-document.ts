@@ -224,7 +224,7 @@ async function orProblem({ problems }: ImportResult, name: string, run: () => Pr
   }
 }
 
-/** The names of templates, which have no name of a view and a bound. */
+/** The names of the templates. Their number is bounded, and none is the name of a view. */
 class TemplateNames {
   readonly #views: { has(id: string): boolean };
   readonly #names = new Set<string>();
