@@ -5,7 +5,8 @@ import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import type { InstanceDefinition } from '../../src/domain/instances/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { keptBytes } from '../../src/domain/memory/held-bytes.ts';
-import { ActiveRegistry, MAX_INSTANCES, MAX_INSTANCES_BYTES } from '../../src/registry/active-registry.ts';
+import { ActiveRegistry } from '../../src/registry/active-registry.ts';
+import { REGISTRY_BOUNDS } from '../../src/registry/registry-bounds.ts';
 import { ActiveDefinitions } from '../../src/templates/active-definitions.ts';
 import type { InProcessHandler } from '../../src/transports/open-options.ts';
 import { Harness } from '../helpers/backends/harness.ts';
@@ -42,7 +43,7 @@ test.before.each(() => {
 test.after.each(() => harness.close());
 
 test('refuses instances and templates above the limits, but no replacement', () => {
-  const instances = Array.from({ length: MAX_INSTANCES }, (_, index) =>
+  const instances = Array.from({ length: REGISTRY_BOUNDS.instances.most }, (_, index) =>
     definition(`i${index}`, {
       ...program,
       id: `i${index}`,
@@ -64,7 +65,7 @@ test('bounds the memory of large definitions, whatever was replaced, changed and
     definition(id, { ...program, id, serverId: id, metadata: { list: Array(values).fill({}) } });
   active.applySettings({ name: 'r', loadBalancer: {} });
   const bytes = keptBytes(large('i0000'));
-  const most = Math.floor(MAX_INSTANCES_BYTES / bytes);
+  const most = Math.floor(REGISTRY_BOUNDS.instances.mostBytes / bytes);
   const ids = Array.from({ length: most }, (_, index) => `i${String(index).padStart(4, '0')}`);
   for (const id of ids) {
     active.refuseOverflow(large(id));

@@ -28,11 +28,7 @@ import type { TemplateDefinition } from '../templates/definition.ts';
 import type { InProcessHandler } from '../transports/open-options.ts';
 import type { LeasedPrograms } from './leased-programs.ts';
 import type { ToolApprovals } from './pinned/tool-approvals.ts';
-
-/** Instances of one registry. Over it: REGISTRY_FULL. */
-export const MAX_INSTANCES = 10_000;
-/** Memory of all large definitions of one registry (keptBytes). Over it: REGISTRY_FULL. The same on all nodes. */
-export const MAX_INSTANCES_BYTES = 64 * 1024 * 1024;
+import { REGISTRY_BOUNDS, refuseOverflow } from './registry-bounds.ts';
 
 export interface ActiveRegistryDeps {
   readonly fleet: Fleet;
@@ -111,13 +107,11 @@ export class ActiveRegistry {
   refuseOverflow(...definitions: readonly InstanceDefinition[]): void {
     const { fleet } = this.#deps;
     const added = definitions.filter(({ template, id }) => fleet.find(template, id) === undefined);
-    if (added.length > 0 && fleet.size + added.length > MAX_INSTANCES)
-      throw registryFull('instances', MAX_INSTANCES);
+    const bytes = definitions.reduce((sum, definition) => sum + this.#moreBytes(definition), 0);
+    const held = { count: fleet.size, bytes: this.#instanceBytes };
+    refuseOverflow(REGISTRY_BOUNDS.instances, held, { count: added.length, bytes });
     if (fleet.templates.isFullFor(...added.map(({ template }) => template)))
       throw registryFull('templates', LIMITS.templates);
-    const more = definitions.reduce((sum, definition) => sum + this.#moreBytes(definition), 0);
-    if (more > 0 && this.#instanceBytes + more > MAX_INSTANCES_BYTES)
-      throw registryFull('MiB of large definitions', MAX_INSTANCES_BYTES / 1024 ** 2);
   }
 
   /** The memory that the definition takes above that of the one in force. */

@@ -44,10 +44,8 @@ import { MAX_OWN_TASKS, MAX_OWNERS } from '../../src/protocol/known-tasks.ts';
 import { MAX_UNOPENED } from '../../src/protocol/legacy/legacy-sse.ts';
 import { RESUME_MS, UNOPENED_MS } from '../../src/protocol/legacy/sse-connection.ts';
 import { MAX_STREAMS } from '../../src/protocol/modern/listen-streams.ts';
-import { MAX_INSTANCES, MAX_INSTANCES_BYTES } from '../../src/registry/active-registry.ts';
 import { MAX_REGISTRY_FILE_BYTES } from '../../src/registry/files/registry-file.ts';
-import { MAX_DEFINITION_BYTES } from '../../src/registry/kinds/definition-registry.ts';
-import { MAX_VIEW_BYTES, MAX_VIEWS } from '../../src/registry/kinds/view-registry.ts';
+import { REGISTRY_BOUNDS } from '../../src/registry/registry-bounds.ts';
 import { MAX_REQUEST_HEADERS, TIMEOUTS } from '../../src/server/sockets/listeners.ts';
 import {
   MAX_PIPELINED_BYTES,
@@ -385,7 +383,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `${bytes(MAX_REGISTRY_FILE_BYTES)}; ${count(MAX_ANCHORS)}; a quarter of all, at most 1 GiB`,
       'the start is refused; a later sync changes nothing',
     ],
-    ['Instances; templates', `${count(MAX_INSTANCES)}; ${count(LIMITS.templates)}`, '`400`, `REGISTRY_FULL`'],
+    [
+      'Instances; templates',
+      `${count(REGISTRY_BOUNDS.instances.most)}; ${count(LIMITS.templates)}`,
+      '`400`, `REGISTRY_FULL`',
+    ],
     ['Variables and headers of one instance', `${MAX_VARIABLES}; ${MAX_HEADERS}`, invalid],
     [
       'What the gateway keeps of the lists of tools of its instances, over 4 KiB',
@@ -401,18 +403,18 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ['Whole numbers in metadata and in `config`', 'up to 2^53 - 1: others are strings', invalid],
     [
       `Definitions of instances that take over ${bytes(UNCOUNTED_KEPT_BYTES)} of memory, all together`,
-      bytes(MAX_INSTANCES_BYTES),
+      bytes(REGISTRY_BOUNDS.instances.mostBytes),
       '`400`, `REGISTRY_FULL`',
     ],
-    ['Views', count(MAX_VIEWS), '`400`, `REGISTRY_FULL`'],
+    ['Views', count(REGISTRY_BOUNDS.views.most), '`400`, `REGISTRY_FULL`'],
     [
       `Views, with their names, that take over ${bytes(UNCOUNTED_KEPT_BYTES)} of memory, all together`,
-      bytes(MAX_VIEW_BYTES),
+      bytes(REGISTRY_BOUNDS.views.mostBytes),
       '`400`, `REGISTRY_FULL`',
     ],
     [
       `Stored definitions of templates that take over ${bytes(UNCOUNTED_KEPT_BYTES)} of memory, all together`,
-      bytes(MAX_DEFINITION_BYTES),
+      bytes(REGISTRY_BOUNDS.definitions.mostBytes),
       '`400`, `REGISTRY_FULL`',
     ],
     ['Lists that views keep in memory', bytes(COMPILED_BYTES), 'made again when they are needed'],

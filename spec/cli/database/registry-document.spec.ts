@@ -236,7 +236,7 @@ test('refuses large parts whose memory would exceed that of a registry', async (
   const endpoint = 'http://127.0.0.1:9';
   const instances = { large: { endpoint, metadata: { large: 'x'.repeat(6_000) } }, small: { endpoint } };
   const { added, problems } = await take(store, { templates: { a: { instances } } });
-  assert.match(`${added} ${problems}`, /^a\/small a\/large: .*64 MiB of large instances/);
+  assert.match(`${added} ${problems}`, /^a\/small a\/large: .*64 MiB of large definitions/);
 });
 
 async function take(store: MemoryStore, written: object, where = context) {

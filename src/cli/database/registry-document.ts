@@ -13,15 +13,10 @@ import { ANY_NODE, runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { defineInstance, withTemplateAuth } from '../../domain/registration/registration.ts';
 import { NO_NAMES, type StoredView, type ViewDefinition } from '../../domain/views/view.ts';
 import type { Store, StoredDefinition } from '../../persistence/store.ts';
-import { MAX_INSTANCES, MAX_INSTANCES_BYTES } from '../../registry/active-registry.ts';
 import { escapePlaceholders } from '../../registry/files/entry-placeholders.ts';
 import type { RegistryContents } from '../../registry/files/registry-file.ts';
-import {
-  checkedDefinition,
-  MAX_DEFINITION_BYTES,
-  MAX_DEFINITIONS,
-} from '../../registry/kinds/definition-registry.ts';
-import { MAX_VIEW_BYTES, MAX_VIEWS } from '../../registry/kinds/view-registry.ts';
+import { checkedDefinition } from '../../registry/kinds/definition-registry.ts';
+import { REGISTRY_BOUNDS, refuseOverflow, viewBytes } from '../../registry/registry-bounds.ts';
 import { exposureOf, type ProtectedPath, protectedDatabase } from '../../templates/command-exposure.ts';
 import { SCRATCH } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
@@ -168,7 +163,7 @@ export async function importDocument(store: Store, contents: RegistryContents, c
   await importDefinitions(store, contents.definitions, { ...context, protectedPaths, names, result });
   const serverIds = new Set(Array.from(known.values(), ({ serverId }) => serverId));
   const isServerIdTaken = (serverId: string) => serverIds.has(serverId);
-  const bounds = new Bounds('instances', MAX_INSTANCES, MAX_INSTANCES_BYTES, known.values());
+  const bounds = new Bounds('instances', Array.from(known.values(), keptBytes));
   for (const { template, input, serverId = '' } of contents.entries) {
     const name = `${template}/${input.id}`;
     const isOwn = [`${template}.${input.id}`, `${template}~${input.id}`].includes(serverId);
@@ -183,12 +178,12 @@ export async function importDocument(store: Store, contents: RegistryContents, c
       const definition = keepsServerId ? { ...defined, serverId } : defined;
       const exposure = await exposureOf(definition, protectedPaths, { from: context.folder });
       if (exposure !== undefined) throw commandExposes(exposure.reason);
-      bounds.admit(definition, known.get(name));
+      const before = known.get(name);
+      bounds.admit(keptBytes(definition), before && keptBytes(before));
       names.admit(template);
       if (!templates.has(template)) await store.templates.save({ name: template, loadBalancer: {} });
       templates.set(template, templates.get(template));
       await store.instances.save(definition);
-      const before = known.get(name);
       (before === undefined ? added : replaced).push(name);
       if (before !== undefined && lacksSecretOf(before, definition)) stripped.push(name);
       known.set(name, definition);
@@ -250,30 +245,25 @@ class TemplateNames {
   }
 }
 
-/** The bounds of a registry for one kind of its parts: their number, and the memory of the large ones. */
+/** Counts what the database has of one kind, within the bounds of a registry. */
 class Bounds {
-  readonly #what: string;
-  readonly #most: number;
-  readonly #mostBytes: number;
-  #count = 0;
-  #bytes = 0;
+  readonly #kind: keyof typeof REGISTRY_BOUNDS;
+  #count: number;
+  #bytes: number;
 
-  constructor(what: string, most: number, mostBytes: number, present: Iterable<object>) {
-    [this.#what, this.#most, this.#mostBytes] = [what, most, mostBytes];
-    for (const part of present) {
-      this.#count += 1;
-      this.#bytes += keptBytes(part);
-    }
+  /** `present`: the bytes of each part that the database has. */
+  constructor(kind: keyof typeof REGISTRY_BOUNDS, present: readonly number[]) {
+    this.#kind = kind;
+    this.#count = present.length;
+    this.#bytes = present.reduce((sum, bytes) => sum + bytes, 0);
   }
 
-  /** REGISTRY_FULL when the part, which is new or replaces `before`, would exceed a bound. */
-  admit(part: object, before: object | undefined): void {
-    if (before === undefined && this.#count >= this.#most) throw registryFull(this.#what, this.#most);
-    const more = keptBytes(part) - (before === undefined ? 0 : keptBytes(before));
-    if (more > 0 && this.#bytes + more > this.#mostBytes)
-      throw registryFull(`MiB of large ${this.#what}`, this.#mostBytes / 1024 ** 2);
-    if (before === undefined) this.#count += 1;
-    this.#bytes += more;
+  /** REGISTRY_FULL when a part of so many bytes would exceed a bound. `before`: those of the part that it replaces. */
+  admit(bytes: number, before: number | undefined): void {
+    const more = { count: before === undefined ? 1 : 0, bytes: bytes - (before ?? 0) };
+    refuseOverflow(REGISTRY_BOUNDS[this.#kind], { count: this.#count, bytes: this.#bytes }, more);
+    this.#count += more.count;
+    this.#bytes += more.bytes;
   }
 }
 
@@ -293,7 +283,7 @@ async function importDefinitions(
 ): Promise<void> {
   if (wanted.length === 0) return;
   const known = new Map((await store.definitions.list()).map(({ id, value }) => [id, value]));
-  const bounds = new Bounds('stored definitions', MAX_DEFINITIONS, MAX_DEFINITION_BYTES, known.values());
+  const bounds = new Bounds('definitions', Array.from(known.values(), keptBytes));
   for (const { id, value } of wanted)
     await orProblem(result, `definitions.${id}`, async () => {
       const definition = checkedDefinition(id, value);
@@ -304,10 +294,11 @@ async function importDefinitions(
           : await exposureOf({ command, args, env }, protectedPaths, { from: folder });
       if (exposure !== undefined) throw commandExposes(exposure.reason);
       const stored = definition as JsonObject;
-      bounds.admit(stored, known.get(id));
+      const before = known.get(id);
+      bounds.admit(keptBytes(stored), before && keptBytes(before));
       names.admit(id);
       await store.definitions.save({ id, value: stored });
-      (known.has(id) ? result.replaced : result.added).push(`definitions.${id}`);
+      (before === undefined ? result.added : result.replaced).push(`definitions.${id}`);
       known.set(id, stored);
     });
 }
@@ -328,8 +319,7 @@ async function importViews(
     readonly result: ImportResult;
   },
 ): Promise<void> {
-  const present = Array.from(known.values(), partsOf);
-  const bounds = new Bounds('views', MAX_VIEWS, MAX_VIEW_BYTES, present);
+  const bounds = new Bounds('views', Array.from(known.values(), viewBytes));
   for (const definition of wanted) {
     const { id } = definition;
     const before = known.get(id) ?? null;
@@ -337,14 +327,9 @@ async function importViews(
     await orProblem(result, `views.${id}`, async () => {
       if (templates.has(id)) throw duplicateView(id, 'template');
       const view = { definition, names, source: 'api' as const, updatedAt: now };
-      bounds.admit(partsOf(view), before === null ? undefined : partsOf(before));
+      bounds.admit(viewBytes(view), before === null ? undefined : viewBytes(before));
       await store.views.save(view, before);
       (before === null ? result.added : result.replaced).push(`views.${id}`);
     });
   }
-}
-
-/** What the bound of the memory of views counts. */
-function partsOf({ definition, names }: StoredView): object {
-  return { definition, names };
 }

@@ -21,14 +21,11 @@ import type { ActiveRegistry } from '../active-registry.ts';
 import { checkName } from '../checked-input.ts';
 import type { ToolApprovals } from '../pinned/tool-approvals.ts';
 import { type Protection, refuseDenied, refuseExposing } from '../refusals.ts';
+import { REGISTRY_BOUNDS, refuseOverflow } from '../registry-bounds.ts';
 import type { RegistryChanges } from '../registry-changes.ts';
 
 /** Characters of one stored definition as JSON. */
 const MAX_CHARACTERS = 256 * 1024;
-/** The most definitions that one registry stores. */
-export const MAX_DEFINITIONS = 1_000;
-/** Memory of all large definitions of one registry (keptBytes). */
-export const MAX_DEFINITION_BYTES = 64 * 1024 * 1024;
 
 interface DefinitionRegistryDeps extends Protection {
   readonly store: Pick<Store, 'definitions' | 'templates'>;
@@ -112,8 +109,6 @@ export class DefinitionRegistry {
       if (this.#deps.isView(template)) throw duplicateView(template, 'view');
       const before = this.#definitions.stored(template);
       if (isDeepStrictEqual(before, definition)) return false;
-      if (before === undefined && this.#definitions.storedIds().length >= MAX_DEFINITIONS)
-        throw registryFull('stored definitions', MAX_DEFINITIONS);
       if (fleet.templates.isFullFor(template)) throw registryFull('templates', LIMITS.templates);
       this.#refuseOverflow(definition, before);
       await this.#settling(template, async () => {
@@ -144,10 +139,11 @@ export class DefinitionRegistry {
   }
 
   #refuseOverflow(definition: TemplateDefinition, before: TemplateDefinition | undefined): void {
-    const more = this.#bytesOf(definition) - this.#bytesOf(before);
     const all = this.#definitions.storedIds().map((id) => this.#bytesOf(this.#definitions.stored(id)));
-    if (more > 0 && all.reduce((sum, bytes) => sum + bytes, more) > MAX_DEFINITION_BYTES)
-      throw registryFull('MiB of large definitions', MAX_DEFINITION_BYTES / 1024 ** 2);
+    const held = { count: all.length, bytes: all.reduce((sum, bytes) => sum + bytes, 0) };
+    const count = before === undefined ? 1 : 0;
+    const bytes = this.#bytesOf(definition) - this.#bytesOf(before);
+    refuseOverflow(REGISTRY_BOUNDS.definitions, held, { count, bytes });
   }
 
   #bytesOf(definition: TemplateDefinition | undefined): number {

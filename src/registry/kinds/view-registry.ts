@@ -5,25 +5,15 @@ import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Subject } from 'rxjs';
 import { databaseUnavailable, restOfChange } from '../../domain/errors/gateway-errors.ts';
-import {
-  duplicateView,
-  registryFull,
-  viewChanged,
-  viewNotFound,
-} from '../../domain/errors/registry-errors.ts';
+import { duplicateView, viewChanged, viewNotFound } from '../../domain/errors/registry-errors.ts';
 import type { GatewayEvent, ViewChange } from '../../domain/events/events.ts';
-import { keptBytes } from '../../domain/memory/held-bytes.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { NameTargets, StoredView, ViewDefinition } from '../../domain/views/view.ts';
 import type { ViewStore } from '../../persistence/store.ts';
 import type { ToolApprovals } from '../pinned/tool-approvals.ts';
+import { REGISTRY_BOUNDS, refuseOverflow, viewBytes } from '../registry-bounds.ts';
 import type { RegistryChanges } from '../registry-changes.ts';
 
-export const MAX_VIEWS = 1_000;
-/**
- * The most bytes of the definitions and names of all large views; their compiled form takes up to four times as much.
- */
-export const MAX_VIEW_BYTES = 64 * 1024 * 1024;
 /** Attempts to store a view that other nodes change meanwhile. */
 const MAX_ATTEMPTS = 5;
 
@@ -94,10 +84,10 @@ export class ViewRegistry {
       if (before?.source === 'file' && before.fingerprint === fingerprint)
         return { view: before, isNew: false };
       if (this.#deps.fleet.templates.has(id)) throw duplicateView(id, 'template');
-      if (before === undefined && this.#views.size >= MAX_VIEWS) throw registryFull('views', MAX_VIEWS);
-      const more = bytesOf({ definition, names }) - bytesOf(before);
-      if (more > 0 && this.#bytes + more > MAX_VIEW_BYTES)
-        throw registryFull('MiB of large views', MAX_VIEW_BYTES / 1024 ** 2);
+      const count = before === undefined ? 1 : 0;
+      const bytes = viewBytes({ definition, names }) - viewBytes(before);
+      const held = { count: this.#views.size, bytes: this.#bytes };
+      refuseOverflow(REGISTRY_BOUNDS.views, held, { count, bytes });
       const updatedAt = new Date(this.#deps.clock.wall()).toISOString();
       const origin =
         fingerprint === undefined ? { source: 'api' as const } : { source: 'file' as const, fingerprint };
@@ -202,7 +192,7 @@ export class ViewRegistry {
   }
 
   #keep(id: string, view: StoredView | undefined): void {
-    this.#bytes += bytesOf(view) - bytesOf(this.#views.get(id));
+    this.#bytes += viewBytes(view) - viewBytes(this.#views.get(id));
     if (view === undefined) this.#views.delete(id);
     else this.#views.set(id, view);
   }
@@ -217,10 +207,6 @@ export class ViewRegistry {
   #emit(view: string, change: ViewChange): void {
     this.#deps.emit({ type: 'view.changed', atMs: this.#deps.clock.wall(), view, change });
   }
-}
-
-function bytesOf(view: Pick<StoredView, 'definition' | 'names'> | undefined): number {
-  return view === undefined ? 0 : keptBytes(view.definition) + keptBytes(view.names);
 }
 
 /** `If-Match` as clients write it: `*`, or tags in quotes. Source: RFC 9110 section 13.1.1. */
