@@ -27,7 +27,7 @@ const MAX_STATUSES = 10_000;
 
 interface SessionRevalidatorOptions {
   readonly accounts: Pick<AccountStore, 'findUsers' | 'findApiKeys'>;
-  /** If it is undefined, there are none. */
+  /** The grants of MCP clients; undefined where there are none. */
   readonly grants?: Pick<Grants, 'find'> | undefined;
   readonly wall: Clock['wall'];
   readonly every: Clock['every'];

@@ -29,7 +29,7 @@ import { openStorage } from './storage.ts';
 export type Close = () => Promise<unknown>;
 
 export interface ServerOptions {
-  /** It is undefined when this process is the whole gateway. */
+  /** This process as one of several workers; undefined when it is the whole gateway. */
   readonly worker?: OwnWorker | undefined;
   readonly log?: Logger;
   /** It is called with the gateway once the ports are open, before its first event and its first program. */

@@ -32,7 +32,9 @@ export class WantedTool {
     return this.#name !== undefined && tools?.lists(this.#name, this.#view) === 'no';
   }
 
-  /** True when the instance has not listed the tool, and its list is too new to be out of date, or the call has waited for it. */
+  /**
+   * True when the instance has not listed the tool, and is not asked again: its list is new, or was read again for this call.
+   */
   isAbsent(ref: InstanceRef): boolean {
     return this.mayBeAbsent(ref) && (ref.tools?.mayRefresh !== true || ref.tools === this.#lookedUp);
   }

@@ -92,8 +92,8 @@ export class ResourceSubscriptions {
   readonly #uris = new Map<string, number>();
   readonly #shares = new UserShares(MAX_RESOURCES);
   /**
-   * The resources whose clients may want something else than the backend has, in order of arrival; by owner, in the order of
-   * service.
+   * The resources whose subscription at the backend may differ from what clients want, by owner. The owners are in the order in
+   * which they are served, the resources of each in the order of their arrival.
    */
   readonly #due = new Map<string, Set<ResourceEntry>>();
   #isComparing = false;

@@ -82,7 +82,7 @@ export interface AccountsOptions {
   readonly onAdminPasswordChanged?: (() => void) | undefined;
   /** Whether the first admin has to stay: identity providers give roles. Default: false. */
   readonly keepsFirstAdmin?: boolean | undefined;
-  /** If it is undefined, there are none. */
+  /** The grants of MCP clients; undefined where there are none. */
   readonly grants?: Pick<Grants, 'find'> | undefined;
   /** Writes the times of use of keys, before a list of keys is read. */
   readonly flushKeyUse?: () => Promise<void>;

@@ -35,8 +35,8 @@ interface WaitingJob {
 }
 
 /**
- * What decides which job is next, the smallest first: known callers with few jobs come first, then counts the largest of all
- * shares, then their sum.
+ * Says which of two jobs is next: the one whose first differing number is smaller. `notFirst` is 0 for known callers with few
+ * jobs, `most` the largest number of jobs of its shares, `sum` the number of jobs of all its shares.
  */
 type Order = readonly [notFirst: number, most: number, sum: number];
 

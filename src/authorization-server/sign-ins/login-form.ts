@@ -27,7 +27,7 @@ interface LoginFormOptions {
   readonly signIns: SignIns;
   readonly auth: Pick<Auth, 'checkPassword'>;
   readonly trail: SignInTrail;
-  /** If it is undefined, there are none. */
+  /** The sign-ins at identity providers; undefined where there are none. */
   readonly providers: ProviderSignIns | undefined;
 }
 

@@ -287,7 +287,7 @@ export function* uniqueKeySteps(text: string): Generator<void> {
   }
 }
 
-/** The place in the words of the parser of YAML. */
+/** The place in a text, as the parser of YAML names it. */
 function placeIn(text: string, index: number): string {
   const before = text.slice(0, index);
   return `line ${before.split('\n').length}, column ${index - before.lastIndexOf('\n')}`;

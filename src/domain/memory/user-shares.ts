@@ -95,7 +95,7 @@ export class UserShares extends UserAmounts {
     return this.total >= this.most;
   }
 
-  /** True when this user holds its share, or more than it; `part`: or this part of it. */
+  /** True when this user holds at least this part of its share. */
   isShareFull(principalId: string, part = 1): boolean {
     return principalId !== ANONYMOUS.id && this.held(principalId) >= this.share * part;
   }
