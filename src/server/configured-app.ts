@@ -2,7 +2,7 @@
 
 import { isLoopback } from '../domain/local-address.ts';
 import { createApp, type HttpApp } from '../http/app.ts';
-import type { Core } from './configured-gateway.ts';
+import type { JoinedGateway } from './configured-gateway.ts';
 import type { OpenedParts, ServerStart } from './opened-parts.ts';
 import { authorizationServerOf, signInOf } from './server-auth.ts';
 
@@ -10,7 +10,7 @@ import { authorizationServerOf, signInOf } from './server-auth.ts';
 export function makeApp(
   { config, log, worker, closeLater }: ServerStart,
   { network, database, accounts }: OpenedParts,
-  { gateway, others, secrets }: Core,
+  { gateway, others, secrets }: JoinedGateway,
 ): HttpApp {
   const { ports, unreadBounds } = network;
   const { auth, keys, assertions, providers } = accounts;

@@ -13,8 +13,8 @@ import { type OtherNodes, openOtherNodes } from './nodes/other-nodes.ts';
 import type { OpenedParts, ServerStart } from './opened-parts.ts';
 import { reaperPipeOf, type Storage } from './storage.ts';
 
-/** The gateway, and what was read and opened for it. */
-export interface Core {
+/** The gateway, which has joined the other nodes, and what was read and opened for it. */
+export interface JoinedGateway {
   readonly gateway: Gateway;
   readonly others: OtherNodes;
   readonly catalogue: Catalogue;
@@ -22,14 +22,14 @@ export interface Core {
   readonly secrets: SigningSecrets['secrets'];
 }
 
-interface OwnParts extends Omit<Core, 'gateway'> {
+interface OwnParts extends Omit<JoinedGateway, 'gateway'> {
   readonly life: string;
   /** The path of the pipe to the reaper; undefined for a database in memory. */
   readonly reaperPipe: string | undefined;
 }
 
 /** Makes the gateway, and joins the other nodes. */
-export async function makeGateway(begun: ServerStart, opened: OpenedParts): Promise<Core> {
+export async function makeGateway(begun: ServerStart, opened: OpenedParts): Promise<JoinedGateway> {
   const { config, options, closeLater } = begun;
   const { network, database, accounts } = opened;
   const catalogue = await readCatalogue(config.templatesFolder);

@@ -11,7 +11,7 @@ import type { Gateway } from '../gateway/gateway.ts';
 import type { HttpApp } from '../http/app.ts';
 import type { RegistryContents } from '../registry/files/registry-file.ts';
 import { makeApp } from './configured-app.ts';
-import { type Core, makeGateway } from './configured-gateway.ts';
+import { type JoinedGateway, makeGateway } from './configured-gateway.ts';
 import { watchClockSkew } from './nodes/clock-skew.ts';
 import {
   type Close,
@@ -54,20 +54,20 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
   const memoryBytes = Math.floor((config.memoryBytes ?? availableMemoryBytes()) / (worker?.count ?? 1));
   const begun: ServerStart = { config, options, log, worker, isFirst, memoryBytes, closeLater };
   const parts = await openParts(begun);
-  const core = await makeGateway(begun, parts);
-  const app = makeApp(begun, parts, core);
+  const joined = await makeGateway(begun, parts);
+  const app = makeApp(begun, parts, joined);
   signal?.throwIfAborted();
-  const served = await serve(begun, parts, core, app);
+  const served = await serve(begun, parts, joined, app);
   const { network, database, accounts } = parts;
   // This does not begin earlier, because a start without its database reports that itself.
   const databaseLog = logDatabase(database.storeChanges$, log);
   databaseLog.add(watchClockSkew(database.store, log));
-  const { gateway, others } = core;
+  const { gateway, others } = joined;
   return runningServer({
     ...served,
     gateway,
     gatewayId: network.ids.gateway,
-    secretIds: core.secrets.map(secretId),
+    secretIds: joined.secrets.map(secretId),
     auth: accounts.auth,
     others,
     app,
@@ -84,7 +84,7 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
 async function serve(
   { config, options, log, isFirst, closeLater }: ServerStart,
   { files, network, database, accounts }: OpenedParts,
-  { gateway, catalogue }: Core,
+  { gateway, catalogue }: JoinedGateway,
   app: HttpApp,
 ): Promise<OpenPorts & Pick<RunningServer, 'warnings'>> {
   const { ports, early, ids } = network;

@@ -41,7 +41,10 @@ interface OtherNodesOptions extends Pick<ServerStart, 'config' | 'log' | 'worker
   readonly hasCertificates: boolean;
 }
 
-/** Reads the keys of the channel. Rejects with ConfigError, and with OperatorError for certificates that cannot be used. */
+/**
+ * Reads the keys of the channel, which `join` opens. Rejects with ConfigError, and with OperatorError for certificates that
+ * cannot be used.
+ */
 export async function openOtherNodes(
   { config, log, worker, closeLater }: ServerStart,
   { network: { ids }, database }: OpenedParts,
