@@ -3,6 +3,7 @@
 import type { LookupAddress } from 'node:dns';
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
+import { isLoopback } from '../domain/local-address.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { lookupOutside } from '../net/lookup.ts';
 import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../net/network-guard.ts';
@@ -25,7 +26,6 @@ const MAX_PARTLY_BYTES = 8 * 1024 * 1024;
 const TIMEOUT_MS = 10_000;
 /** The most characters that are shown of the issuer that a backend names. */
 const MAX_SHOWN_CHARACTERS = 200;
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;
 
 /** The failure of a request. Its message is a clause in own words: it contains nothing of the answer. */
 export class BackendFetchFailure extends Error {
@@ -137,8 +137,7 @@ export class BackendFetch {
   #ruleFor(endpoint: URL, url: URL): AddressCheck {
     const { isDenied } = this.#options;
     if (url.origin === endpoint.origin) return (address) => !isDenied(address);
-    const isHere = LOOPBACK.test(hostOf(endpoint)) && LOOPBACK.test(hostOf(url));
-    if (isHere) return (address) => LOOPBACK.test(address);
+    if (isLoopback(endpoint.hostname) && isLoopback(url.hostname)) return isLoopback;
     if (url.protocol !== 'https:') throw new BackendFetchFailure(`the address of ${url.host} is not https`);
     return (address) => !isDenied(address) && (!this.#isSpecial(address) || this.#isOpen(address));
   }

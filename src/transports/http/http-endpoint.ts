@@ -4,6 +4,7 @@
 import { secretsOf } from '../../domain/instances/hidden-secrets.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { isLoopback } from '../../domain/local-address.ts';
 import { EVENT_STREAM_TYPE, MCP_ACCEPT } from '../../domain/mcp/media-types.ts';
 import type { InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
 import type { UserShares } from '../../domain/memory/user-shares.ts';
@@ -91,7 +92,7 @@ export class HttpEndpoint implements Sender {
     this.path = url.pathname;
     this.origin = url.origin;
     this.#host = url.hostname;
-    this.#isSecure = url.protocol === 'https:' || LOOPBACK.test(url.hostname);
+    this.#isSecure = url.protocol === 'https:' || isLoopback(url.hostname);
     this.#target = `${url.pathname}${url.search}`;
     this.#writer = new RequestWriter(url.host, {
       ...ownHeaders(headers),
@@ -221,8 +222,6 @@ const MAX_CONNECTIONS =
   LIMITS.callsAwaitingClient +
   MAX_OPENINGS_PER_INSTANCE +
   SPARE_CONNECTIONS;
-
-const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
 /** Headers that belong to HTTP or to MCP: a definition cannot set them. */
 const PROTOCOL_HEADERS: ReadonlySet<string> = new Set([
