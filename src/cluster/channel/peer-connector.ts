@@ -5,9 +5,8 @@ import { connect as connectTls, type TLSSocket } from 'node:tls';
 import type { Connector } from '../../net/http1/connector.ts';
 import { limitKeyUpdates } from '../../net/tls/key-updates.ts';
 import { socketOf } from '../reachable-life.ts';
+import { PEER_KEEP_ALIVE_MS } from './peer-protocol.ts';
 import type { PeerTls } from './trust/peer-tls.ts';
-
-const KEEP_ALIVE_DELAY_MS = 10_000;
 
 /** Opens sockets to the peer listener of another node. `address`: its URL. */
 export function peerConnector(address: string, tls: PeerTls): Connector {
@@ -27,7 +26,7 @@ export function peerConnector(address: string, tls: PeerTls): Connector {
         return socket;
       };
       const socket = isSecure ? connectSecure() : connectTcp({ ...common, onread });
-      return socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
+      return socket.setNoDelay(true).setKeepAlive(true, PEER_KEEP_ALIVE_MS);
     },
   };
 }

@@ -1,4 +1,4 @@
-// The names of headers and paths on which both ends of the peer channel must agree. Source: ADR 148.
+// What both ends of the peer channel have in common: the names of headers and paths, and bounds. Source: ADR 148.
 
 import { NOT_HOLDER, REFUSED_HEADER } from '../../domain/nodes/forwarding.ts';
 
@@ -34,6 +34,9 @@ export type RefusalReason = (typeof PEER_REFUSAL)[keyof typeof PEER_REFUSAL];
 export function refusalIn(text: string): RefusalReason {
   return Object.values(PEER_REFUSAL).find((reason) => reason === text) ?? PEER_REFUSAL.unknown;
 }
+
+/** A connection without a sign of life for this time, in ms, is probed by the system at each of its ends. */
+export const PEER_KEEP_ALIVE_MS = 10_000;
 
 export const PEER_PATHS = {
   /** Asks for the clock of the receiver. */

@@ -19,7 +19,7 @@ import { NO_CALLER, type UserShares } from '../../../domain/memory/user-shares.t
 import type { ForwardedCaller } from '../../../domain/nodes/forwarding.ts';
 import type { ExchangeAnswer, ServeExchange } from '../multiplexed/multiplexed-listener.ts';
 import type { PeerRefusal, ServedInstances, ServePeer } from '../peer-admission.ts';
-import { INSTANCE_PATHS, MAX_QUESTIONS } from '../peer-protocol.ts';
+import { INSTANCE_PATHS, MAX_QUESTIONS, PEER_KEEP_ALIVE_MS } from '../peer-protocol.ts';
 import type { HostedConversation, InstanceHost, NodeLink } from './instance-host.ts';
 import { closedFrame, exchangeIn, failureToSend, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';
 
@@ -27,8 +27,6 @@ import { closedFrame, exchangeIn, failureToSend, frameOf, objectIn, type PeerFra
 const UNREAD_BYTES = 16 * 1024 * 1024;
 /** The largest request: the body of a client, and the fields that the channel adds to it. */
 const REQUEST_BYTES = 2 * LIMITS.requestBodyBytes;
-/** A connection without a sign of life for this time is probed by the system. */
-const KEEP_ALIVE_DELAY_MS = 10_000;
 
 /** A link to an instance, with the number of conversations that were opened through it. */
 interface CountedLink extends NodeLink {
@@ -100,7 +98,7 @@ export class InstanceListener implements ServedInstances {
     }
     const ending = new AbortController();
     response.once('close', () => ending.abort());
-    response.socket?.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
+    response.socket?.setKeepAlive(true, PEER_KEEP_ALIVE_MS);
     const link = this.#enter(linkId);
     response.once('close', () => this.#leave(linkId));
     const wanted = { template, id, profile, isShared, ownerId: caller.principal.id, link };

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { Principal } from '../../../domain/accounts/account.ts';
 import { CallMap } from '../../../domain/memory/call-map.ts';
 import type { ForwardedCaller } from '../../../domain/nodes/forwarding.ts';
-import type { RefusalReason } from '../peer-protocol.ts';
+import { PEER_KEEP_ALIVE_MS, type RefusalReason } from '../peer-protocol.ts';
 import {
   MAX_MULTIPLEXED,
   MAX_TOKEN_BYTES,
@@ -50,9 +50,6 @@ export interface MultiplexedListenerOptions {
   ) => void;
 }
 
-/** A connection without a sign of life for this time is probed by the system. */
-const KEEP_ALIVE_DELAY_MS = 10_000;
-
 /** One connection with its exchanges. */
 export class MultiplexedListener {
   readonly #options: MultiplexedListenerOptions;
@@ -78,7 +75,7 @@ export class MultiplexedListener {
       }
     };
     if ('setKeepAlive' in socket && typeof socket.setKeepAlive === 'function')
-      socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
+      socket.setKeepAlive(true, PEER_KEEP_ALIVE_MS);
     socket.on('data', read);
     socket.on('end', () => this.destroy());
     socket.on('error', () => this.destroy());
