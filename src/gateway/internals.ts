@@ -1,7 +1,7 @@
 // The parts of a gateway that its server uses besides the public API (gateway.ts): those that other nodes, the HTTP routes and
 // the metrics need.
 
-import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
+import type { KeeperCounts } from '../actors/sessions/rows/session-keeper.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { ActiveDefinitions } from '../templates/active-definitions.ts';
 import type { GatewayParts } from './compose.ts';

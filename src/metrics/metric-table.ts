@@ -2,7 +2,7 @@
 // generated from it. Names and units follow the conventions of Prometheus and OpenMetrics. The registry and catalogues bound the
 // labels, which never name a principal or an argument. `instance_id`, because Prometheus uses `instance` for the gateway.
 
-import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
+import type { KeeperCounts } from '../actors/sessions/rows/session-keeper.ts';
 import type { BucketCounts } from '../counts/bucket-counts.ts';
 import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import type { InstanceCounts, TemplateCounts, TrafficCounts } from '../counts/traffic-counts.ts';

@@ -3,7 +3,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { createActor, SimulatedClock } from 'xstate';
-import { Binding } from '../../../src/actors/sessions/binding.ts';
+import { Binding } from '../../../src/actors/sessions/binding/binding.ts';
 import { clientSessionMachine } from '../../../src/actors/sessions/client-session.machine.ts';
 import {
   type ClientSessionEvent,

@@ -2,7 +2,7 @@
 // elsewhere would follow it there (spec/system/nodes/sessions/drained-sessions.spec.ts).
 
 import * as assert from 'uvu/assert';
-import { rowKeyOf } from '../../../src/actors/sessions/stored-row.ts';
+import { rowKeyOf } from '../../../src/actors/sessions/rows/stored-row.ts';
 import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { RELEASED } from '../../../src/domain/nodes/life.ts';

@@ -2,7 +2,7 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { rowKeyOf } from '../../../src/actors/sessions/stored-row.ts';
+import { rowKeyOf } from '../../../src/actors/sessions/rows/stored-row.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { openSession, postTo } from './post.ts';

@@ -33,7 +33,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/registry/files/file-at-rest.ts',
   // Times in answers, samples and traces.
   'src/actors/sessions/client-sessions.ts',
-  'src/actors/sessions/session-keeper.ts',
+  'src/actors/sessions/rows/session-keeper.ts',
   'src/actors/instances/instance-ref.ts',
   'src/cluster/node-table/node-rules.ts',
   'src/cluster/node-table/node-table.ts',

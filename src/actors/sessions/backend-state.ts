@@ -29,7 +29,7 @@ import type { Conversation } from '../../transports/transport.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import { answerOf } from '../gateway-requests.ts';
 import { BACKEND_ANSWER_MS, type ClientSubscription } from '../subscriptions/resource-subscriptions.ts';
-import type { Binding } from './binding.ts';
+import type { Binding } from './binding/binding.ts';
 import type { SessionCore } from './session-core.ts';
 
 /**

@@ -28,8 +28,9 @@ import { SESSION_ACTOR_ID } from '../root.machine.ts';
 import { NO_URIS } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import { BackendState } from './backend-state.ts';
-import type { Binder } from './binder.ts';
-import type { Binding } from './binding.ts';
+import type { Binder } from './binding/binder.ts';
+import type { Binding } from './binding/binding.ts';
+import { WaitingRequests } from './binding/waiting-requests.ts';
 import {
   bindTimeoutMs,
   type ClientSessionActor,
@@ -46,7 +47,6 @@ import { sessionMoved } from './session-events.ts';
 import { SessionMessages } from './session-messages.ts';
 import { isRecoverable } from './session-rules.ts';
 import { type ClientSessionEvent, leftBinding, valueAfter } from './session-transitions.ts';
-import { WaitingRequests } from './waiting-requests.ts';
 
 /** A session of a legacy client. Its members are described in mcp-session.ts and session-core.ts. */
 export class ClientSession implements McpSession, SessionCore {

@@ -25,18 +25,18 @@ import { type Clock, wallAt } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import type { Instance } from '../template-group.ts';
-import { Binder } from './binder.ts';
+import { Binder } from './binding/binder.ts';
 import { ClientSession } from './client-session.ts';
 import { IdleSweep } from './idle-sweep.ts';
+import type { SessionKeeper } from './rows/session-keeper.ts';
+import { SessionRecovery } from './rows/session-recovery.ts';
+import { StoredRow } from './rows/stored-row.ts';
 import { longestAway, SessionBounds } from './session-bounds.ts';
 import type { SessionDeps, SessionLists, SessionOptions } from './session-deps.ts';
 import { SessionDrain } from './session-drain.ts';
 import { sessionEventOf } from './session-events.ts';
-import type { SessionKeeper } from './session-keeper.ts';
-import { SessionRecovery } from './session-recovery.ts';
 import { isRecoverable } from './session-rules.ts';
 import { newSession } from './session-transitions.ts';
-import { StoredRow } from './stored-row.ts';
 
 interface ClientSessionsOptions extends SessionDeps {
   /** The most sessions with one template, and separately the most aggregate sessions. */

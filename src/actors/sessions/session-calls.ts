@@ -12,7 +12,7 @@ import {
 } from '../../domain/errors/errors.ts';
 import { sessionEnded } from '../../domain/errors/session-errors.ts';
 import { type Linked, LinkedSet } from '../../domain/memory/linked-set.ts';
-import type { Binding } from './binding.ts';
+import type { Binding } from './binding/binding.ts';
 import type { SessionCore } from './session-core.ts';
 import { SessionRoute } from './session-route.ts';
 import { mayMove } from './session-rules.ts';

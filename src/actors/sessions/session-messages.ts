@@ -6,7 +6,7 @@ import { type ServerMessage, updateNotice } from '../../domain/mcp/client.ts';
 import { noticesInTasks } from '../../domain/mcp/notices-in-tasks.ts';
 import { inTasks } from '../../domain/time/task-streams.ts';
 import type { FeedClient } from '../subscriptions/feed.ts';
-import type { Binding } from './binding.ts';
+import type { Binding } from './binding/binding.ts';
 import type { SessionCore } from './session-core.ts';
 
 /** The event streams of one client, and the messages of the backend for them. */

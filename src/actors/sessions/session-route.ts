@@ -32,7 +32,7 @@ import type { YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { allowsDedicated, isAboutTask, NO_TASKS } from '../instances/process-sharing.ts';
 import { asksForLog } from './backend-state.ts';
-import type { Binding } from './binding.ts';
+import type { Binding } from './binding/binding.ts';
 import type { SessionCore } from './session-core.ts';
 import { hasOtherCandidates, mayMove, needsMark } from './session-rules.ts';
 

@@ -8,7 +8,7 @@ import {
   type SessionValue,
   type StoredBinding,
 } from '../../domain/sessions/session-value.ts';
-import type { Binding } from './binding.ts';
+import type { Binding } from './binding/binding.ts';
 
 /** The events of a session; client-session.machine.ts describes their effects. */
 export type ClientSessionEvent =

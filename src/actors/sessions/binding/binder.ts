@@ -1,22 +1,22 @@
 // Opens a binding for a session at one instance: the shared binding, or one with a conversation that is opened for the
 // session. binding-search.ts has the order in which instances are tried.
 
-import { notConnected, openingRefused } from '../../domain/errors/backend-errors.ts';
-import { isNetworked } from '../../domain/instances/transport-kinds.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { extensionsOf } from '../../domain/mcp/client.ts';
-import type { Handshake } from '../../domain/mcp/mcp.ts';
-import type { StoredBinding } from '../../domain/sessions/session-value.ts';
-import { FairSlots } from '../../domain/time/fair-slots.ts';
-import { sharedBy } from '../instances/dedicated-conversation.ts';
-import type { ConversationUse } from '../instances/dedicated-conversations.ts';
-import { InstanceRef } from '../instances/instance-ref.ts';
-import { isIsolated, isShareable, needsDedicated } from '../instances/process-sharing.ts';
-import type { Feed } from '../subscriptions/feed.ts';
-import type { TemplateGroup } from '../template-group.ts';
+import { notConnected, openingRefused } from '../../../domain/errors/backend-errors.ts';
+import { isNetworked } from '../../../domain/instances/transport-kinds.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import { extensionsOf } from '../../../domain/mcp/client.ts';
+import type { Handshake } from '../../../domain/mcp/mcp.ts';
+import type { StoredBinding } from '../../../domain/sessions/session-value.ts';
+import { FairSlots } from '../../../domain/time/fair-slots.ts';
+import { sharedBy } from '../../instances/dedicated-conversation.ts';
+import type { ConversationUse } from '../../instances/dedicated-conversations.ts';
+import { InstanceRef } from '../../instances/instance-ref.ts';
+import { isIsolated, isShareable, needsDedicated } from '../../instances/process-sharing.ts';
+import type { Feed } from '../../subscriptions/feed.ts';
+import type { TemplateGroup } from '../../template-group.ts';
+import type { SearchOptions, SessionDeps, SessionNeeds } from '../session-deps.ts';
 import { Binding } from './binding.ts';
 import { BindingSearch } from './binding-search.ts';
-import type { SearchOptions, SessionDeps, SessionNeeds } from './session-deps.ts';
 
 /** The most concurrent searches for recovered sessions: after the end of a node all its clients come at once. */
 const MAX_RECOVERED = 64;

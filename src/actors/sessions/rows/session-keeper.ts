@@ -3,12 +3,12 @@
 // changes are written later. Writes are grouped, and there is none per call. Source: ADR 143, 294. session-recovery.ts
 // reads the rows.
 
-import { RELEASED } from '../../domain/nodes/life.ts';
-import type { NodeLife } from '../../domain/nodes/nodes.ts';
-import type { SessionHolders } from '../../domain/sessions/session-holder.ts';
-import { FIRST_GENERATION } from '../../domain/sessions/session-value.ts';
-import { type Clock, settlesWithin, wallAt } from '../../domain/time/clock.ts';
-import { MAX_SESSION_ROWS, type SessionStore } from '../../persistence/store.ts';
+import { RELEASED } from '../../../domain/nodes/life.ts';
+import type { NodeLife } from '../../../domain/nodes/nodes.ts';
+import type { SessionHolders } from '../../../domain/sessions/session-holder.ts';
+import { FIRST_GENERATION } from '../../../domain/sessions/session-value.ts';
+import { type Clock, settlesWithin, wallAt } from '../../../domain/time/clock.ts';
+import { MAX_SESSION_ROWS, type SessionStore } from '../../../persistence/store.ts';
 import type { RowWriter, StoredRow } from './stored-row.ts';
 
 /**

@@ -2,13 +2,13 @@
 // passes its decisions on.
 
 import { Observable, type Subscriber } from 'rxjs';
-import type { GatewayError } from '../../domain/errors/errors.ts';
-import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
-import { tooMany } from '../../domain/errors/request-errors.ts';
-import { sessionEnded } from '../../domain/errors/session-errors.ts';
-import { MAX_QUEUED_PER_INSTANCE } from '../instances/call-counter.ts';
+import type { GatewayError } from '../../../domain/errors/errors.ts';
+import { shuttingDown } from '../../../domain/errors/gateway-errors.ts';
+import { tooMany } from '../../../domain/errors/request-errors.ts';
+import { sessionEnded } from '../../../domain/errors/session-errors.ts';
+import { MAX_QUEUED_PER_INSTANCE } from '../../instances/call-counter.ts';
+import type { SessionCore } from '../session-core.ts';
 import type { Binding } from './binding.ts';
-import type { SessionCore } from './session-core.ts';
 
 interface WaitingRequest {
   /** True when the request needs a dedicated conversation. */

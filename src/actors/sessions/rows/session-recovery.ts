@@ -2,19 +2,23 @@
 // reads its row, claims the row, and makes the session again. Reads and claims of many sessions are grouped, since after
 // a restart all clients come at once. Source: ADR 143.
 
-import { hasCode } from '../../domain/errors/errors.ts';
-import { nodeDraining, nodeUnavailable } from '../../domain/errors/node-errors.ts';
-import { tooMany } from '../../domain/errors/request-errors.ts';
-import { LruMap } from '../../domain/memory/lru-map.ts';
-import { UserShares } from '../../domain/memory/user-shares.ts';
-import { NotHolder } from '../../domain/nodes/forwarding.ts';
-import { lifeOf } from '../../domain/nodes/life.ts';
-import type { RecoverySteps } from '../../domain/sessions/all-sessions.ts';
-import { decideSession } from '../../domain/sessions/session-holder.ts';
-import { type AnySessionValue, readSession, SessionValueError } from '../../domain/sessions/session-value.ts';
-import type { StoredSession } from '../../persistence/store.ts';
+import { hasCode } from '../../../domain/errors/errors.ts';
+import { nodeDraining, nodeUnavailable } from '../../../domain/errors/node-errors.ts';
+import { tooMany } from '../../../domain/errors/request-errors.ts';
+import { LruMap } from '../../../domain/memory/lru-map.ts';
+import { UserShares } from '../../../domain/memory/user-shares.ts';
+import { NotHolder } from '../../../domain/nodes/forwarding.ts';
+import { lifeOf } from '../../../domain/nodes/life.ts';
+import type { RecoverySteps } from '../../../domain/sessions/all-sessions.ts';
+import { decideSession } from '../../../domain/sessions/session-holder.ts';
+import {
+  type AnySessionValue,
+  readSession,
+  SessionValueError,
+} from '../../../domain/sessions/session-value.ts';
+import type { StoredSession } from '../../../persistence/store.ts';
+import type { SessionDeps } from '../session-deps.ts';
 import { RowBatches } from './row-batches.ts';
-import type { SessionDeps } from './session-deps.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { rowKeyOf } from './stored-row.ts';
 

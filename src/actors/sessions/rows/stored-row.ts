@@ -2,14 +2,14 @@
 // session-keeper.ts writes rows in groups. Source: ADR 143.
 
 import { hash } from 'node:crypto';
-import type { EndReason } from '../../domain/errors/session-ends.ts';
-import type { SessionOrigin, SessionRow } from '../../domain/sessions/all-sessions.ts';
-import type { McpSession } from '../../domain/sessions/mcp-session.ts';
+import type { EndReason } from '../../../domain/errors/session-ends.ts';
+import type { SessionOrigin, SessionRow } from '../../../domain/sessions/all-sessions.ts';
+import type { McpSession } from '../../../domain/sessions/mcp-session.ts';
 import {
   type AnySessionValue,
   SessionValueError,
   writeSession,
-} from '../../domain/sessions/session-value.ts';
+} from '../../../domain/sessions/session-value.ts';
 
 /** The keeper, as a row uses it. */
 export interface RowWriter {

@@ -3,21 +3,21 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
-import { rowKeyOf, StoredRow } from '../../../src/actors/sessions/stored-row.ts';
-import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
-import type { EndReason } from '../../../src/domain/errors/session-ends.ts';
+import { SessionKeeper } from '../../../../src/actors/sessions/rows/session-keeper.ts';
+import { rowKeyOf, StoredRow } from '../../../../src/actors/sessions/rows/stored-row.ts';
+import { databaseUnavailable } from '../../../../src/domain/errors/gateway-errors.ts';
+import type { EndReason } from '../../../../src/domain/errors/session-ends.ts';
 import {
   readSession,
   SESSION_VERSION,
   type SessionValue,
-} from '../../../src/domain/sessions/session-value.ts';
-import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
-import type { SessionStore } from '../../../src/persistence/store.ts';
-import { KEPT } from '../../helpers/backends/harness.ts';
-import { collectGarbage } from '../../helpers/garbage.ts';
-import { suite } from '../../helpers/suite.ts';
-import { simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
+} from '../../../../src/domain/sessions/session-value.ts';
+import { MemoryStore } from '../../../../src/persistence/memory/memory-store.ts';
+import type { SessionStore } from '../../../../src/persistence/store.ts';
+import { KEPT } from '../../../helpers/backends/harness.ts';
+import { collectGarbage } from '../../../helpers/garbage.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { simulatedClock, simulateTime } from '../../../helpers/time/simulated-time.ts';
 
 const test = suite('rows of sessions');
 const PROFILE = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'c', version: '1' } };

@@ -1,7 +1,7 @@
 // Work on many rows of the store in few operations: reads and claims of sessions. Source: ADR 143.
 
-import type { Clock } from '../../domain/time/clock.ts';
-import { MAX_SESSION_ROWS } from '../../persistence/store.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
+import { MAX_SESSION_ROWS } from '../../../persistence/store.ts';
 
 /**
  * Pause after a group of reads or claims, in ms, in which more of the same burst arrive: fewer statements for as many

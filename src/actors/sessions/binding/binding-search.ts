@@ -2,14 +2,14 @@
 // one, and beside an opening that is slow over a network. binder.ts opens the binding. Source: ADR 101.
 
 import { fromEvent, take, takeUntil } from 'rxjs';
-import { asGatewayError, atInstance, type GatewayError } from '../../domain/errors/errors.ts';
-import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
-import { isNetworked } from '../../domain/instances/transport-kinds.ts';
-import { HEDGE_DIVISOR } from '../calls/deadline.ts';
-import type { InstanceRef } from '../instances/instance-ref.ts';
-import { noHealthyError } from '../no-instance.ts';
+import { asGatewayError, atInstance, type GatewayError } from '../../../domain/errors/errors.ts';
+import { shuttingDown } from '../../../domain/errors/gateway-errors.ts';
+import { isNetworked } from '../../../domain/instances/transport-kinds.ts';
+import { HEDGE_DIVISOR } from '../../calls/deadline.ts';
+import type { InstanceRef } from '../../instances/instance-ref.ts';
+import { noHealthyError } from '../../no-instance.ts';
+import type { SearchOptions, SessionDeps } from '../session-deps.ts';
 import type { Binding } from './binding.ts';
-import type { SearchOptions, SessionDeps } from './session-deps.ts';
 
 type OpenAt = (ref: InstanceRef, ended: AbortSignal) => Promise<Binding>;
 

@@ -2,21 +2,21 @@
 // dedicated conversation, opened for this session or for clients with equal extensions. binder.ts opens bindings.
 
 import type { Subscription } from 'rxjs';
-import { hasProcesses, isNetworked } from '../../domain/instances/transport-kinds.ts';
-import type { JsonObject } from '../../domain/json/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { QUESTION_REFUSALS, type ServerMessage } from '../../domain/mcp/client.ts';
-import { type Handshake, isCustomNotice, PROGRESS } from '../../domain/mcp/mcp.ts';
+import { hasProcesses, isNetworked } from '../../../domain/instances/transport-kinds.ts';
+import type { JsonObject } from '../../../domain/json/json.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import { QUESTION_REFUSALS, type ServerMessage } from '../../../domain/mcp/client.ts';
+import { type Handshake, isCustomNotice, PROGRESS } from '../../../domain/mcp/mcp.ts';
 import {
   type StoredBinding,
   type StoredHandshake,
   storedHandshakeOf,
-} from '../../domain/sessions/session-value.ts';
-import type { Conversation } from '../../transports/transport.ts';
-import type { ConversationUse } from '../instances/dedicated-conversations.ts';
-import type { InstanceRef } from '../instances/instance-ref.ts';
-import { MessageBuffer } from '../message-buffer.ts';
-import type { Feed, FeedClient } from '../subscriptions/feed.ts';
+} from '../../../domain/sessions/session-value.ts';
+import type { Conversation } from '../../../transports/transport.ts';
+import type { ConversationUse } from '../../instances/dedicated-conversations.ts';
+import type { InstanceRef } from '../../instances/instance-ref.ts';
+import { MessageBuffer } from '../../message-buffer.ts';
+import type { Feed, FeedClient } from '../../subscriptions/feed.ts';
 
 /**
  * The use of one instance by a session. Sessions that share the transport of the instance share one binding. A
