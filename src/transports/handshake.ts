@@ -12,6 +12,7 @@ import type { ClientProfile } from '../domain/mcp/client.ts';
 import { type JsonRpcError, RPC } from '../domain/mcp/jsonrpc.ts';
 import type { Era, Handshake, PinnedEra, ServerInfo } from '../domain/mcp/mcp.ts';
 import { ACCEPTED_LEGACY_VERSIONS, LEGACY_VERSIONS, META, MODERN_VERSIONS } from '../domain/mcp/mcp.ts';
+import { plainLine } from '../domain/text.ts';
 import { type ClientInfo, type Spoken, withEraMetadata } from './era-metadata.ts';
 
 export interface HandshakeChannel {
@@ -144,6 +145,9 @@ function initializeParams({ client, profile }: HandshakeOptions): JsonObject {
   };
 }
 
+/** The most characters of an unknown revision that are shown. */
+const MAX_SHOWN_REVISION = 32;
+
 const initialize: HandshakeAttempt = async (channel, options) => {
   const params = initializeParams(options);
   let answer = await offer(channel, params);
@@ -156,8 +160,11 @@ const initialize: HandshakeAttempt = async (channel, options) => {
   if (answer.kind !== 'result') return answer;
   const result = readResult(answer.result);
   const { protocolVersion } = result;
-  if (typeof protocolVersion !== 'string' || !ACCEPTED_LEGACY_VERSIONS.includes(protocolVersion)) {
-    throw handshakeRefused('it answered initialize with a revision the gateway does not speak');
+  if (typeof protocolVersion !== 'string')
+    throw handshakeRefused('it answered initialize without a revision');
+  if (!ACCEPTED_LEGACY_VERSIONS.includes(protocolVersion)) {
+    const named = plainLine(protocolVersion.slice(0, MAX_SHOWN_REVISION));
+    throw handshakeRefused(`it answered initialize with "${named}", a revision the gateway does not speak`);
   }
   await channel.initialized(protocolVersion);
   return handshakeOf('legacy', protocolVersion, result, result.serverInfo);

@@ -101,8 +101,13 @@ const ROWS: Readonly<Record<string, Row>> = {
     path: '/sse',
   },
   'a server of an unknown revision, whose session is deleted,': {
+    manners: { [D]: refused(), [I]: result({ protocolVersion: '2030-01-01' }, SESSION) },
+    outcome: 'it answered initialize with "2030-01-01", a revision the gateway does not speak',
+    asked: [D, I, 'DELETE'],
+  },
+  'a server that names no revision, whose session is deleted,': {
     manners: { [D]: refused(), [I]: result({}, SESSION) },
-    outcome: 'it answered initialize with a revision the gateway does not speak',
+    outcome: 'it answered initialize without a revision',
     asked: [D, I, 'DELETE'],
   },
   'a server that answers 401': {
