@@ -64,7 +64,7 @@ export class Sync {
   readonly #followed = new Map<string, Promise<void>>();
   /**
    * The queue of the file and of each source: listings are made and applied one after the other, so that an old one never follows
-   * a newer one. The namespaces of a cluster that are not followed share one, since callers name any number of them.
+   * a newer one. The other namespaces of a cluster share one, since callers name any number of them.
    */
   readonly #listings = new Map<string, SerialQueue>();
   #runs = 0;
@@ -104,9 +104,12 @@ export class Sync {
     await Promise.all(this.#followed.values());
   }
 
-  async #sources(
-    namespace = this.#deps.namespace ?? DEFAULT_NAMESPACE,
-  ): Promise<{ sources: Source[]; warnings: string[] }> {
+  /** The namespace that is followed, and listed where a caller names none. */
+  get #ownNamespace(): string {
+    return this.#deps.namespace ?? DEFAULT_NAMESPACE;
+  }
+
+  async #sources(namespace = this.#ownNamespace): Promise<{ sources: Source[]; warnings: string[] }> {
     const { definitions, env } = this.#deps;
     if (env === undefined) return { sources: [], warnings: [] };
     const hintsOf = (template: string) => definitions.get(template);
@@ -174,8 +177,8 @@ export class Sync {
   }
 
   #sync(source: Source, rules?: SyncOptions): Promise<SyncReport> {
-    const [server = ''] = source.origin.split('/', 1);
-    const place = this.#followed.has(source.origin) ? source.origin : server;
+    const [server = '', namespace] = source.origin.split('/');
+    const place = namespace === this.#ownNamespace ? source.origin : server;
     return this.#inOrder(place, async () => syncListing(this.#deps.registry, await source.list(), rules));
   }
 
