@@ -1,7 +1,6 @@
 // The interface of a route: it chooses the next instance of a call, and the conversation in which the call is sent. The
 // call asks its route in the same synchronous block in which it counts itself at the instance. Each implementation has a
-// file: balanced-route.ts, bound-route.ts, stateless-route.ts, and session-route.ts of src/actors/sessions. Source: ADR
-// 384.
+// file: direct-route.ts, stateless-route.ts, and session-route.ts of src/actors/sessions. Source: ADR 384.
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -43,9 +42,9 @@ export type Step = SendStep | WaitStep | { readonly kind: 'full' | 'none' };
 const FULL: Step = { kind: 'full' };
 export const NO_STEP: Step = { kind: 'none' };
 
-/** The step of a route that has no instance now. `isOnlyFull`: one may take the call, but is at its capacity. */
-export function stepWithout(isOnlyFull: boolean): Step {
-  return isOnlyFull ? FULL : NO_STEP;
+/** The step of a route that has no instance now. */
+export function stepWithout(kind: 'full' | 'none'): Step {
+  return kind === 'full' ? FULL : NO_STEP;
 }
 
 /** The step that sends the call to this instance now, in the same synchronous block (see Pool.pick). */
@@ -134,22 +133,4 @@ export interface AttemptPlan {
   /** Gets each event of the backend before the client does. Returns false to withhold the event from the client. */
   receive?(event: ExchangeEvent): boolean;
   ended?(ending: AttemptEnding): void;
-}
-
-/** Sends a request unchanged. The object is the step and its plan at once, to make only one object per call. */
-export class DirectStep implements SendStep, AttemptPlan {
-  readonly kind = 'send';
-  readonly ref: InstanceRef;
-  readonly request: ExchangeRequest;
-  readonly conversation: CallConversation | undefined;
-
-  constructor(ref: InstanceRef, request: ExchangeRequest, conversation?: CallConversation) {
-    this.ref = ref;
-    this.request = request;
-    this.conversation = conversation;
-  }
-
-  plan(): AttemptPlan {
-    return this;
-  }
 }

@@ -17,12 +17,11 @@ import type { Fleet } from '../fleet.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import { withHints } from '../instances/tool-hints.ts';
 import { type ToolTrust, type TrustOf, withTrustedTools } from '../instances/tool-trust.ts';
-import { BalancedRoute } from './balanced-route.ts';
-import { BoundRoute } from './bound-route.ts';
 import { Call } from './call.ts';
 import { CallEvents } from './call-events.ts';
 import type { CallDeps, CallOptions } from './call-route.ts';
 import { OWN_TIMER_AFTER_MS } from './deadline.ts';
+import { DirectRoute } from './direct-route.ts';
 
 const LIST_TOOLS = 'tools/list';
 
@@ -55,14 +54,8 @@ export class Dispatcher {
       const { fleet } = this.#deps;
       const group = fleet.templates.existingGroup(template);
       const { instanceId, timeoutMs, isContinuation = false } = options;
-      const route =
-        instanceId === undefined
-          ? new BalancedRoute(group, request)
-          : new BoundRoute(
-              fleet.templates.group(template).ref(instanceId),
-              request,
-              isContinuation ? 'continued' : 'new',
-            );
+      const only = instanceId === undefined ? undefined : group.ref(instanceId);
+      const route = new DirectRoute(group, request, only, isContinuation);
       return { group, route, wantedTool: toolOf(request), timeoutMs };
     });
   }

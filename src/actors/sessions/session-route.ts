@@ -13,7 +13,6 @@ import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
 import type { Linked } from '../../domain/memory/linked-set.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
-import { BoundRoute } from '../calls/bound-route.ts';
 import type { AttemptEnding } from '../calls/call-events.ts';
 import {
   type AttemptPlan,
@@ -27,6 +26,7 @@ import {
   stepWithout,
   type WaitStep,
 } from '../calls/call-route.ts';
+import { ifAccepting } from '../calls/direct-route.ts';
 import type { Tries } from '../calls/tries.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -56,7 +56,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   /** The last event that the client got. */
   lastEvent: ExchangeEvent | undefined;
   #call: RunningCall | undefined;
-  #current: { readonly binding: Binding; readonly route: BoundRoute } | undefined;
+  /** The binding where the call was sent last, or would be sent; undefined before the first one. */
+  #current: Binding | undefined;
   /** The binding of the present attempt; undefined while the call waits for one, and after its end. */
   binding: Binding | undefined;
   #needsDedicated = false;
@@ -81,7 +82,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   get onlyInstance(): InstanceRef | undefined {
-    return this.#current?.route.onlyInstance;
+    return this.#current?.ref;
   }
 
   get boundAt(): InstanceRef | undefined {
@@ -91,7 +92,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   step(call: RunningCall, reason?: StepReason): Step {
     this.#call = call;
     if (reason === 'hedge') return this.#hedge(call.tries);
-    const binding = this.#current?.binding;
+    const binding = this.#current;
     if (reason === undefined || binding === undefined) return this.#next();
     return reason === 'move' && !this.#abandon(binding) ? NO_STEP : this.#waitBeforeRetry(call);
   }
@@ -168,17 +169,17 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
       this.#needsDedicated = true; // once: the session gets one, or the call is refused
       return this.#untilBound();
     }
-    if (this.#current?.binding !== binding) {
-      const { ref, conversation } = binding;
-      const kind = binding === reservation ? 'continued' : 'new';
-      const route = new BoundRoute(ref, request, kind, conversation);
-      this.#current = { binding, route };
-    }
+    this.#current = binding;
     // Without exclusions: a failed instance is asked again while the session is bound to it.
-    const { route } = this.#current;
-    if (route.next(undefined) !== undefined)
-      return this.#untilMarked(binding) ?? new SessionStep(this, binding, request, 'session');
-    return stepWithout(route.isOnlyFull(undefined));
+    const choice = ifAccepting(
+      binding.ref,
+      request,
+      undefined,
+      binding === reservation,
+      binding.conversation,
+    );
+    if (typeof choice === 'string') return stepWithout(choice);
+    return this.#untilMarked(binding) ?? new SessionStep(this, binding, request, 'session');
   }
 
   /**

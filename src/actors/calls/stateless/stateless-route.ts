@@ -25,13 +25,10 @@ import type { ConversationUse } from '../../instances/dedicated-conversations.ts
 import type { InstanceRef } from '../../instances/instance-ref.ts';
 import { type ConversationChoice, conversationFor, NO_TASKS } from '../../instances/process-sharing.ts';
 import type { TemplateGroup } from '../../template-group.ts';
-import { BalancedRoute } from '../balanced-route.ts';
-import { BoundRoute } from '../bound-route.ts';
 import type { AttemptEnding } from '../call-events.ts';
 import {
   type AttemptPlan,
   type CallRoute,
-  DirectStep,
   type LocalAnswer,
   NO_STEP,
   type Opening,
@@ -41,6 +38,7 @@ import {
   type StepReason,
   stepWithout,
 } from '../call-route.ts';
+import { chosenFrom, DirectStep, type InstanceChoice, ifAccepting } from '../direct-route.ts';
 import type { ExcludedIds } from '../tries.ts';
 import type { EqualToolLists } from './equal-tool-lists.ts';
 import type { StatelessConversations } from './stateless-conversations.ts';
@@ -59,36 +57,36 @@ interface StatelessRouteOptions {
 export class StatelessRoute implements CallRoute {
   readonly #input: StatelessRouteOptions;
   readonly #logLevel: string | undefined;
-  readonly #viaTransport: BalancedRoute | BoundRoute;
-  /** The route to the instance where a conversation was opened for this call, or is to be reopened; undefined otherwise. */
-  #dedicatedAt: BoundRoute | undefined;
+  /**
+   * The instance where a conversation was opened for this call, or is to be reopened (then it is undefined); undefined
+   * otherwise.
+   */
+  #dedicatedAt:
+    | { readonly ref: InstanceRef; readonly conversation: CallConversation | undefined }
+    | undefined;
   /** The plan whose attempt is not made yet; it has taken a use. */
   #taken: DedicatedPlan | undefined;
 
   constructor(input: StatelessRouteOptions) {
-    const { group, request, bound } = input;
     this.#input = input;
-    this.#logLevel = logLevelOf(request);
-    this.#viaTransport = bound === undefined ? new BalancedRoute(group, request) : this.#routeTo(bound);
+    this.#logLevel = logLevelOf(input.request);
   }
 
   get onlyInstance(): InstanceRef | undefined {
-    return this.#dedicatedAt?.onlyInstance ?? this.#input.bound;
+    return this.#dedicatedAt?.ref ?? this.#input.bound;
   }
 
   step(call: RunningCall, reason?: StepReason, failed?: AttemptPlan): Step {
-    const { excluded } = call.tries;
     if (reason === 'hedge') return this.#hedge(call);
     if (reason === 'reopen') this.#reopen(failed);
-    const ref = this.#next(excluded);
-    if (ref !== undefined) return this.#sendStep(ref, call);
-    return stepWithout((this.#dedicatedAt ?? this.#viaTransport).isOnlyFull(excluded));
+    const choice = this.#choose(call.tries.excluded);
+    return typeof choice === 'string' ? stepWithout(choice) : this.#sendStep(choice, call);
   }
 
   #reopen(failed: AttemptPlan | undefined): void {
     if (!(failed instanceof DedicatedPlan)) return;
     failed.use.conversation.refuseUses(); // its attempt has not ended yet
-    this.#dedicatedAt = this.#routeTo(failed.ref);
+    this.#dedicatedAt = { ref: failed.ref, conversation: undefined };
   }
 
   end(): void {
@@ -97,17 +95,19 @@ export class StatelessRoute implements CallRoute {
     taken?.use.end();
   }
 
-  #next(excluded: ExcludedIds): InstanceRef | undefined {
-    const { bound } = this.#input;
-    if (this.#dedicatedAt?.isOpen(excluded) === true) return this.#dedicatedAt.next(excluded);
+  #choose(excluded: ExcludedIds): InstanceChoice {
+    const { bound, group, request } = this.#input;
     if (this.#dedicatedAt !== undefined) {
+      const { ref, conversation } = this.#dedicatedAt;
+      const choice = ifAccepting(ref, request, excluded, bound !== undefined, conversation);
+      if (choice !== 'none') return choice;
       this.end();
-      if (bound !== undefined) return undefined; // its dedicated conversation cannot be used
+      if (bound !== undefined) return 'none'; // its dedicated conversation cannot be used
     }
+    if (bound === undefined) return chosenFrom(group.pool, request, excluded);
     // An independent conversation does not depend on the state of the instance.
-    if (bound !== undefined && isDedicated(this.#conversationFor(bound)))
-      return excluded?.has(bound.id) ? undefined : bound;
-    return this.#viaTransport.next(excluded);
+    if (isDedicated(this.#conversationFor(bound))) return excluded?.has(bound.id) ? 'none' : bound;
+    return ifAccepting(bound, request, excluded, true);
   }
 
   /**
@@ -115,8 +115,9 @@ export class StatelessRoute implements CallRoute {
    * instance would have to start a program first.
    */
   #hedge(call: RunningCall): Step {
-    const ref = this.#input.bound === undefined ? this.#viaTransport.next(call.tries.excluded) : undefined;
-    if (ref === undefined) return NO_STEP;
+    const { bound, group, request } = this.#input;
+    const ref = bound === undefined ? chosenFrom(group.pool, request, call.tries.excluded) : 'none';
+    if (typeof ref === 'string') return NO_STEP;
     const choice = this.#conversationFor(ref);
     const isReady = isDedicated(choice)
       ? isNetworked(ref.definition) && this.#takeIfOpen(ref)
@@ -216,18 +217,13 @@ export class StatelessRoute implements CallRoute {
     const slowMs = bound === undefined ? tries.slowAfterMs(ref, group, leftMs) : undefined;
     const opened = () => {
       plan.conversation = use.conversation;
-      this.#dedicatedAt = this.#routeTo(ref, plan.conversation);
+      this.#dedicatedAt = { ref, conversation: use.conversation };
     };
     const inTime$ =
       slowMs === undefined
         ? ready$
         : ready$.pipe(startsWithin(deps.clock, slowMs, () => backendTimeout(slowMs, 'no')));
     return inTime$.pipe(tap({ next: opened, error: () => this.end() }));
-  }
-
-  #routeTo(ref: InstanceRef, conversation?: CallConversation): BoundRoute {
-    const { bound, request } = this.#input;
-    return new BoundRoute(ref, request, bound === undefined ? 'new' : 'continued', conversation);
   }
 
   /** True when the backend may ask its client after the end of a call: the question would reach the next call there. */
