@@ -62,7 +62,7 @@ export class TemplateGroup {
     this.#policy = policy;
     this.#trustOf = deps.trustOf;
     this.queue = new WaitQueue({ clock, scheduler });
-    this.#startQueue = new WaitQueue({ clock, scheduler, waitMs: Number.POSITIVE_INFINITY });
+    this.#startQueue = new WaitQueue({ clock, scheduler }, Number.POSITIVE_INFINITY);
     this.pool = new Pool<InstanceRef>(this.#changes, {
       policy: () => this.#policy,
       random,

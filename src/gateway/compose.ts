@@ -223,13 +223,16 @@ function composeClients(base: Base, instances: Instances, readiness: Readiness):
   const calls: CallDeps = {
     clock,
     scheduler,
+    fleet,
+    emit,
+    trustOf: registry.approvals.trustOf,
     maxCallMs,
     budget: new RetryBudget(clock.now),
     isAccepting: () => readiness.phase === 'running',
     trace: () => tracing.spans?.embeddedTrace(),
   };
-  const dispatcher = new Dispatcher({ ...calls, fleet, emit, trustOf: registry.approvals.trustOf });
-  const { keeper, sessions } = composeSessions(base, { ...calls, fleet, dispatcher }, readiness);
+  const dispatcher = new Dispatcher(calls);
+  const { keeper, sessions } = composeSessions(base, { ...calls, dispatcher }, readiness);
   const mcp = new McpParts({
     store,
     options,
@@ -250,8 +253,8 @@ function composeClients(base: Base, instances: Instances, readiness: Readiness):
 
 /** The sessions of clients, and what stores them where they outlive the gateway. */
 function composeSessions(
-  { store, options, events, clock, emit, memory: { listReader, declarations } }: Base,
-  calls: CallDeps & Pick<SessionDeps, 'fleet' | 'dispatcher'>,
+  { store, options, events, clock, memory: { listReader, declarations } }: Base,
+  calls: CallDeps & Pick<SessionDeps, 'dispatcher'>,
   readiness: Readiness,
 ): Pick<CallsAndClients, 'keeper' | 'sessions'> {
   const { node: { id, worker, life = newLife() } = {}, others = {} } = options;
@@ -271,7 +274,6 @@ function composeSessions(
     ...calls,
     ...bounds,
     share,
-    emit,
     listReader,
     declarations,
     life,

@@ -69,16 +69,16 @@ test('emits one final event, which is the end of an attempt if one is under way'
     const emitted: unknown[] = [];
     const emit = (event: GatewayEvent) =>
       emitted.push([event.type, 'outcome' in event ? event.outcome : undefined]);
-    report(new CallEvents(emit, { template: 't', number: 7, request: { method: 'ping' } }, systemClock.wall));
+    report(new CallEvents(emit, systemClock.wall, 't', 7, { method: 'ping' }));
     return emitted;
   };
   assert.equal(
     types((events) => {
-      const first = { ref, number: events.sent() };
-      const second = { ref, number: events.sent() };
+      const first = events.sent();
+      const second = events.sent();
       events.refused('QUEUE_FULL', 1);
-      events.finished(second, { ...end, outcome: 'result' }, true);
-      events.finished(first, { ...end, outcome: 'failed' }, true);
+      events.finished(ref, second, { ...end, outcome: 'result' }, true);
+      events.finished(ref, first, { ...end, outcome: 'failed' }, true);
       events.cancelled(1);
     }),
     [

@@ -10,17 +10,12 @@ import type { GatewayEvent } from '../../domain/events/events.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 
-/** What a call is before it has a route. `number` counts the calls of this gateway process from 1. */
-export interface StartedCall {
-  readonly template: string;
-  readonly number: number;
-  readonly request: ExchangeRequest;
-}
-
 /** One attempt, or a failed opening before one. `number`: its position in its call, 1 for the first one. */
 export interface NumberedAttempt {
   readonly ref: InstanceRef;
   readonly number: number;
+  /** True when the backend may get the same request twice without harm. */
+  readonly isRepeatable: boolean;
 }
 
 /** The result of an attempt whose request was sent. `waitMs`: from the arrival of the call to the start of the attempt. */
@@ -39,17 +34,28 @@ const NO_ATTEMPT = { instanceId: undefined, serverId: undefined, attempt: undefi
 /** Emits the events of one call: one `call.started`, and exactly one last `call.finished`. Of the params they have only the tool. */
 export class CallEvents {
   readonly #emit: (event: GatewayEvent) => void;
-  readonly #call: StartedCall;
   readonly #wall: Clock['wall'];
+  readonly #template: string;
+  readonly number: number;
+  readonly request: ExchangeRequest;
   #attempts = 0;
   /** The number of attempts whose end is not reported yet. */
   #underWay = 0;
   #hasEnded = false;
 
-  constructor(emit: (event: GatewayEvent) => void, call: StartedCall, wall: Clock['wall']) {
+  /** `number`: counts the calls of this gateway process from 1. Positional, like those of `Call`. */
+  constructor(
+    emit: (event: GatewayEvent) => void,
+    wall: Clock['wall'],
+    template: string,
+    number: number,
+    request: ExchangeRequest,
+  ) {
     this.#emit = emit;
     this.#wall = wall;
-    this.#call = call;
+    this.#template = template;
+    this.number = number;
+    this.request = request;
   }
 
   started(): void {
@@ -72,7 +78,7 @@ export class CallEvents {
   /** The number of an attempt that failed before its request was sent. */
   nextAttemptNumber(): number {
     this.#attempts += 1;
-    const { report } = this.#call.request;
+    const { report } = this.request;
     if (report !== undefined) report.attempts = this.#attempts;
     return this.#attempts;
   }
@@ -90,12 +96,14 @@ export class CallEvents {
   }
 
   /** Reports the end of an attempt. `isOver`: the call has ended with it. */
-  finished(at: NumberedAttempt, ending: AttemptEnding, isOver: boolean): void {
+  finished(ref: InstanceRef, attempt: number, ending: AttemptEnding, isOver: boolean): void {
     this.#underWay -= 1;
     const isLast = isOver && !this.#hasEnded;
     if (isLast) this.#hasEnded = true;
     this.#emit(
-      isLast ? this.#endOf('call.finished', at, ending) : this.#endOf('attempt.finished', at, ending),
+      isLast
+        ? this.#endOf('call.finished', ref, attempt, ending)
+        : this.#endOf('attempt.finished', ref, attempt, ending),
     );
   }
 
@@ -105,17 +113,18 @@ export class CallEvents {
    */
   #endOf<T extends 'call.finished' | 'attempt.finished'>(
     type: T,
-    { ref, number: attempt }: NumberedAttempt,
+    ref: InstanceRef,
+    attempt: number,
     { outcome, waitMs, durationMs, error }: AttemptEnding,
   ) {
-    const { template, number, request } = this.#call;
+    const { request } = this;
     const tool = toolOf(request);
     return {
       type,
       alias: 'exchange.finished' as const,
       atMs: this.#wall(),
-      template,
-      call: number,
+      template: this.#template,
+      call: this.number,
       method: short(request.method),
       tool: tool && short(tool),
       view: request.view,
@@ -144,14 +153,14 @@ export class CallEvents {
 
   /** The fields that all events of a call have. */
   #event<T extends GatewayEvent['type'], A extends string>(type: T, alias: A) {
-    const { template, number, request } = this.#call;
+    const { request } = this;
     const tool = toolOf(request);
     return {
       type,
       alias,
       atMs: this.#wall(),
-      template,
-      call: number,
+      template: this.#template,
+      call: this.number,
       method: short(request.method),
       tool: tool && short(tool),
       view: request.view,

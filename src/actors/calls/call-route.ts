@@ -8,12 +8,14 @@ import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-even
 import type { RequestTrace } from '../../domain/calls/request-trace.ts';
 import type { RetryKind } from '../../domain/calls/retry-rules.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
+import type { GatewayEvent } from '../../domain/events/events.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { CallConversation } from '../../transports/transport.ts';
+import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { TrustOf } from '../instances/tool-trust.ts';
 import type { TemplateGroup } from '../template-group.ts';
-import type { AttemptEnding } from './call-events.ts';
-import type { Retries } from './retries.ts';
+import type { AttemptEnding, NumberedAttempt } from './call-events.ts';
 import type { RetryBudget } from './retry-budget.ts';
 import type { Tries } from './tries.ts';
 
@@ -92,6 +94,10 @@ export type StepReason = RetryKind | 'hedge';
 
 /** What all calls of one gateway share. */
 export interface CallDeps extends Timing {
+  readonly fleet: Fleet;
+  readonly emit: (event: GatewayEvent) => void;
+  /** The trusted tool definitions of a template. */
+  readonly trustOf: TrustOf;
   /** The longest duration of a call in ms; a longer timeout extends it. Default: LIMITS.callDefaultBoundMs. */
   readonly maxCallMs?: number | undefined;
   readonly budget: RetryBudget;
@@ -114,15 +120,23 @@ export interface CallOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** The part of a running call that its route sees. */
+/** A running call, as its route, its deadline and its attempts see it. They do not import Call, since circular imports are refused. */
 export interface RunningCall {
   readonly tries: Tries;
   /** True while the backend waits for the client: the call uses no capacity. */
   readonly isAwaitingClient: boolean;
   /** The time at which the first timeout ends, if no message restarts it, in ms of the clock. */
   readonly deadline: { readonly timeoutAtMs: number };
-  readonly retries: Pick<Retries, 'failure' | 'retriesMade'>;
   giveUp(error: GatewayError): void;
+  /** An attempt has failed, and is not under way any more: the call goes on elsewhere, or gives up. */
+  goOn(failed: NumberedAttempt, error: GatewayError, plan: AttemptPlan): void;
+  /** The timeout or the hard maximum has passed; called once. `passedMs`: the duration of the call in ms. */
+  timedOut(passedMs: number): void;
+  /**
+   * A third of the timeout has passed, and no message came before. Returns the clock time in ms at which it is called
+   * again. Source: ADR 9, ADR 40.
+   */
+  onSilent(): number;
 }
 
 /** How one attempt is sent: its request, and the conversation that carries it. */

@@ -9,17 +9,17 @@
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { type ExchangeRequest, ownerIdOf, type SourcedEvent, toolOf } from '../../domain/calls/exchange.ts';
-import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
-import { type CallFailure, isRepeatable } from '../../domain/calls/retry-rules.ts';
+import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
+import { isRepeatable } from '../../domain/calls/retry-rules.ts';
 import { backendTimeout, queueFull } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, atInstance, type GatewayError, moreTelling } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { noInstanceError } from '../no-instance.ts';
-import { Attempt, type AttemptedCall } from './attempt.ts';
+import type { Attempt } from './attempt.ts';
 import { Attempts } from './attempts.ts';
-import type { AttemptEnding, CallEvents, NumberedAttempt, StartedCall } from './call-events.ts';
+import type { CallEvents, NumberedAttempt } from './call-events.ts';
 import {
   type AttemptPlan,
   type CallDeps,
@@ -30,66 +30,65 @@ import {
   type Step,
   type StepReason,
 } from './call-route.ts';
-import { Deadline, type TimedCall } from './deadline.ts';
-import { Retries } from './retries.ts';
+import { Deadline } from './deadline.ts';
 import { Tries } from './tries.ts';
 import type { QueueEntry, QueueTarget } from './wait-queue.ts';
-import { WantedTool } from './wanted-tool.ts';
 
 /** One round of a call. Its subscriber gets the messages of the backend and one answer, or the error of the last attempt. */
-export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
+export class Call implements QueueEntry, RunningCall {
   readonly #deps: CallDeps;
-  readonly #request: ExchangeRequest;
   readonly #input: CallOptions;
   readonly #events: CallEvents;
   readonly #subscriber: Subscriber<SourcedEvent>;
   readonly deadline: Deadline;
   readonly tries: Tries;
-  readonly retries: Retries;
-  #isAnswering = false;
   #overdue: GatewayError | undefined;
-  readonly #attempts = new Attempts();
+  readonly #attempts: Attempts;
   /** The subscription to an opening or a wait before the next attempt, or to the answer that the route gives in its place. */
   #preparation: Subscription | undefined;
   #isWaiting = false;
   /** The subscription to the route's search for an instance for a hedge, while silent attempts continue. */
   #search: Subscription | undefined;
-  readonly #tool: WantedTool;
-  readonly number: number;
+  /** True once an instance was found to lack the wanted tool. */
+  #isToolLacking = false;
+  #isLookingUpTool = false;
+  /** The tools that the call has had listed again last: they are not asked again, also if no list came. */
+  #lookedUp: InstanceRef['tools'];
   endWait: (() => void) | undefined;
 
   /** `shortCallTimer`: the timer that all short calls share. Positional: an object would be one more for each call. */
   constructor(
     deps: CallDeps,
     shortCallTimer: SharedTimer,
-    { number, request }: StartedCall,
     input: CallOptions,
     events: CallEvents,
     subscriber: Subscriber<SourcedEvent>,
   ) {
     this.#deps = deps;
-    this.number = number;
-    this.#request = request;
     this.#input = input;
-    const { group, wantedTool } = input;
-    this.#tool = new WantedTool(wantedTool, request.view);
     this.#events = events;
     this.#subscriber = subscriber;
-    this.tries = new Tries(group.policy.maxRetries);
-    this.retries = new Retries(deps.budget, events, this.tries);
-    const tool = wantedTool ?? toolOf(request);
-    const timeoutMs = timeoutFor(group.policy, tool, request.viewTimeoutMs, input.timeoutMs);
+    const { request } = events;
+    const { policy } = input.group;
+    this.tries = new Tries(policy.maxRetries);
+    const tool = input.wantedTool ?? toolOf(request);
+    const timeoutMs = timeoutFor(policy, tool, request.viewTimeoutMs, input.timeoutMs);
     this.deadline = new Deadline(this, deps, shortCallTimer, timeoutMs, request.arrivedAtMs);
+    this.#attempts = new Attempts(this, this.deadline, deps, input.group, events, subscriber);
   }
 
   // --- QueueEntry, RunningCall -----------------------------------------------------------------------------
+
+  get number(): number {
+    return this.#events.number;
+  }
 
   get ownerId(): string {
     return ownerIdOf(this.#request);
   }
 
   mayTake(target: QueueTarget): boolean {
-    if (this.#tool.isLookingUp) return false;
+    if (this.#isLookingUpTool) return false;
     const { onlyInstance } = this.#input.route;
     return onlyInstance === undefined
       ? this.#input.group.pool.mayBePicked(target, this.tries.excluded)
@@ -101,19 +100,19 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
    * Returns true when the call was sent.
    */
   tryNow(): boolean {
-    if (this.#subscriber.closed || this.#tool.isLookingUp) return false;
+    if (this.#subscriber.closed || this.#isLookingUpTool) return false;
     return this.#take(this.#step());
   }
 
   refuse(): void {
-    this.giveUp(this.retries.failure ?? queueFull(this.#input.group.template));
+    this.giveUp(this.tries.failure ?? queueFull(this.#input.group.template));
   }
 
   /**
    * Ends the call with an error. The end of the attempt under way reports it; without one, the call is reported as
    * refused.
    */
-  giveUp(error: GatewayError = this.retries.failure ?? this.#noInstance()): void {
+  giveUp(error: GatewayError = this.tries.failure ?? this.#noInstance()): void {
     this.#leaveQueue(); // first: the error handler of the caller may advance the queue
     this.#events.refused(error.code, this.#passedMs);
     this.#subscriber.error(error);
@@ -123,44 +122,26 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     return this.#attempts.newest?.isAwaitingClient === true;
   }
 
-  // --- AttemptedCall ---------------------------------------------------------------------------------------
+  // --- for its attempts and its deadline -------------------------------------------------------------------
 
-  now(): number {
-    return this.#deps.clock.now();
+  /** Goes on after a failure as `nextAfter` says. All failed calls pass here; silent ones are handled in #abandonSilent. */
+  goOn(at: NumberedAttempt, error: GatewayError, plan?: AttemptPlan): void {
+    const { route, group } = this.#input;
+    const own = this.#attempts.areAnswering ? 'answering' : undefined;
+    const failed = {
+      error,
+      isRepeatable: at.isRepeatable,
+      sentIn: plan && (plan.conversation?.isReused ? 'reused' : 'fresh'),
+      progress: this.#attempts.newest === undefined ? own : 'others',
+    } as const;
+    const next = this.tries.decide(at, failed, route.boundAt);
+    // A silent attempt is excluded already. The successor of an instance has the same id.
+    if (next === 'reopen' || !group.has(at.ref)) this.tries.readmit(at.ref);
+    else this.tries.exclude(at.ref);
+    if (next === 'giveUp') this.giveUp();
+    else if (next === 'keepOthers') this.#hedge();
+    else this.#retry(at.ref, next, plan);
   }
-
-  onEvent(attempt: Attempt, event: ExchangeEvent): void {
-    const { ref, plan } = attempt;
-    this.deadline.noteMessage();
-    if (plan.receive?.(event) === false) return;
-    if (!this.#isAnswering) {
-      this.#isAnswering = true;
-      this.#endOthers(attempt);
-    }
-    this.#subscriber.next({ event, instanceId: ref.id, serverId: ref.serverId });
-  }
-
-  failed(attempt: Attempt, error: GatewayError): void {
-    this.#attempts.handleFailure(attempt, this.#deps.scheduler, () => {
-      this.#track(this.#attempts.newest?.ref);
-      this.#continue(attempt, error, attempt.plan);
-    });
-  }
-
-  completed(): void {
-    this.#subscriber.complete();
-  }
-
-  setAwaitingClient(isAwaitingClient: boolean): void {
-    this.deadline.setPaused(isAwaitingClient);
-  }
-
-  ended(attempt: Attempt, ending: AttemptEnding): void {
-    attempt.plan.ended?.(ending);
-    this.#events.finished(attempt, ending, this.#subscriber.closed && !this.#attempts.isSilent(attempt));
-  }
-
-  // --- TimedCall -------------------------------------------------------------------------------------------
 
   onSilent(): number {
     const now = this.#deps.clock.now();
@@ -175,12 +156,13 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
 
   timedOut(passedMs: number): void {
     const silent = this.#attempts.first?.ref;
-    const mayHaveArrived = silent !== undefined || this.retries.failure?.delivered === 'unknown';
+    const mayHaveArrived = silent !== undefined || this.tries.failure?.delivered === 'unknown';
     const overdue = backendTimeout(Math.round(passedMs), mayHaveArrived ? 'unknown' : 'no');
-    if (silent !== undefined) this.#track(silent);
+    const { report } = this.#request;
+    if (silent !== undefined && report !== undefined) report.sentTo = silent;
     this.#overdue = silent === undefined ? overdue : atInstance(overdue, silent.id);
     const { group, route } = this.#input;
-    const failure = this.#isWaiting ? this.retries.failure : undefined; // more telling than the lack of another instance
+    const failure = this.#isWaiting ? this.tries.failure : undefined; // more telling than the lack of another instance
     if (silent === undefined && group.isStarting(this.tries.excluded, route.onlyInstance)) this.giveUp();
     else this.giveUp(failure ?? this.#overdue);
   }
@@ -205,17 +187,17 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
    */
   #step(reason?: StepReason, failed?: AttemptPlan): Step {
     let step = this.#input.route.step(this, reason, failed);
-    while (step.kind === 'send' && this.#tool.isAbsent(step.ref)) {
+    while (step.kind === 'send' && this.#lacksTool(step.ref) === 'yes') {
       const isOfferedAgain = this.tries.excluded?.has(step.ref.id) === true;
       this.#skip(step.ref);
       step = isOfferedAgain ? NO_STEP : this.#input.route.step(this, reason, failed);
     }
-    if (reason === 'move' && step.kind === 'wait') this.retries.noteMove();
+    if (reason === 'move' && step.kind === 'wait') this.tries.noteMove();
     return step;
   }
 
   #skip(ref: InstanceRef): void {
-    this.#tool.noteLack();
+    this.#isToolLacking = true;
     this.tries.exclude(ref);
   }
 
@@ -229,16 +211,17 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     }
     const { ref } = step;
     if (this.#queueBehindOthers(ref)) return false;
-    if (this.#tool.mayBeAbsent(ref)) {
+    if (this.#lacksTool(ref) !== 'no') {
       this.#lookUpTool(ref);
       return false;
     }
-    if (!this.retries.payRetry()) {
+    if (!this.tries.payRetry(this.#deps.budget)) {
       this.giveUp();
       return false;
     }
     this.#leaveQueue();
-    this.retries.report();
+    const retried = this.tries.countRetry();
+    if (retried !== undefined) this.#events.retried(retried.failed, retried.error.code);
     if (this.#subscriber.closed) return false; // the caller left when the retry was reported
     let plan: ReturnType<SendStep['plan']>;
     try {
@@ -248,7 +231,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
       return false;
     }
     if ('request' in plan) {
-      this.#send(ref, plan);
+      this.#attempts.send(ref, plan);
       return true;
     }
     const waitMs = this.#passedMs;
@@ -266,7 +249,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   #waitFor<T>(
     preparation$: Observable<T>,
     done: (value: T) => void,
-    failed = (error: GatewayError): void => this.giveUp(moreTelling(this.retries.failure, error)),
+    failed = (error: GatewayError): void => this.giveUp(moreTelling(this.tries.failure, error)),
   ): void {
     const preparation = new Subscription();
     this.#preparation = preparation; // before subscribing: it may end synchronously
@@ -277,75 +260,47 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   /** Counts a failed opening as a failed attempt, although no request was sent. */
   #preparationFailed(ref: InstanceRef, error: GatewayError): void {
     const number = this.#events.nextAttemptNumber();
-    this.#continue({ ref, number, isRepeatable: isRepeatable(this.#request, ref) }, error);
+    this.goOn({ ref, number, isRepeatable: isRepeatable(this.#request, ref) }, error);
   }
 
   #answer(ref: InstanceRef, event: FinalEvent, waitMs: number): void {
     const ending = { outcome: event.kind, waitMs, durationMs: this.#passedMs - waitMs, error: undefined };
-    this.#events.finished({ ref, number: this.#events.sent() }, ending, true);
+    this.#events.finished(ref, this.#events.sent(), ending, true);
     this.#subscriber.next({ event, instanceId: ref.id, serverId: ref.serverId });
     this.#subscriber.complete();
   }
 
-  /** Lists the tools of the instance again. A call in the queue keeps its position meanwhile. */
-  #lookUpTool(ref: InstanceRef): void {
-    const isLookingUp = this.#tool.lookUp(ref, () => {
-      if (this.#tool.mayBeAbsent(ref)) this.#skip(ref); // also while it is full
-      this.tryNow();
-    });
-    if (!isLookingUp) this.refuse();
-  }
-
-  #send(ref: InstanceRef, plan: AttemptPlan): void {
-    this.#track(ref);
-    const trace = plan.request.report?.trace ?? this.#deps.trace();
-    const attempt = new Attempt(this, this.#input.group, ref, plan, this.#events.sent(), trace);
-    this.#attempts.add(attempt);
-    attempt.start();
-  }
-
-  #track(ref: InstanceRef | undefined): void {
-    const { report } = this.#request;
-    if (report !== undefined) report.sentTo = ref;
+  /** Whether the instance lacks the wanted tool. `perhaps`: its list does not have the tool, but may be out of date. */
+  #lacksTool({ tools }: InstanceRef): 'yes' | 'no' | 'perhaps' {
+    const { wantedTool } = this.#input;
+    if (wantedTool === undefined || tools?.lists(wantedTool, this.#request.view) !== 'no') return 'no';
+    return tools.mayRefresh && tools !== this.#lookedUp ? 'perhaps' : 'yes';
   }
 
   /**
-   * Ends all attempts except `winner`, which has begun to answer. An attempt whose silence was the reason for a later
-   * one counts as failed; the newest one counts as cancelled.
+   * Lists the tools of the instance again, since an unknown tool may be a new one. A call in the queue keeps its position
+   * meanwhile.
    */
-  #endOthers(winner: Attempt): void {
-    const { newest } = this.#attempts;
-    for (const other of this.#attempts.keep(winner))
-      other.end(other === newest ? undefined : atInstance(this.#silence(other), other.ref.id));
-  }
-
-  /** Goes on after a failure as `nextAfter` says. All failed calls pass here; silent ones are handled in #abandonSilent. */
-  #continue(
-    at: NumberedAttempt & Pick<CallFailure, 'isRepeatable'>,
-    error: GatewayError,
-    plan?: AttemptPlan,
-  ): void {
-    const { route, group } = this.#input;
-    const own = this.#isAnswering ? 'answering' : undefined;
-    const failed = {
-      error,
-      isRepeatable: at.isRepeatable,
-      sentIn: plan && (plan.conversation?.isReused ? 'reused' : 'fresh'),
-      progress: this.#attempts.newest === undefined ? own : 'others',
-    } as const;
-    const next = this.retries.decide(at, failed, route.boundAt);
-    // A silent attempt is excluded already. The successor of an instance has the same id.
-    if (next === 'reopen' || !group.has(at.ref)) this.tries.readmit(at.ref);
-    else this.tries.exclude(at.ref);
-    if (next === 'giveUp') this.giveUp();
-    else if (next === 'keepOthers') this.#hedge();
-    else this.#retry(at.ref, next, plan);
+  #lookUpTool(ref: InstanceRef): void {
+    const { tools } = ref;
+    const lookedUp = tools?.lookUp();
+    if (lookedUp === undefined) {
+      this.refuse();
+      return;
+    }
+    this.#isLookingUpTool = true;
+    this.#lookedUp = tools;
+    void lookedUp.then(() => {
+      this.#isLookingUpTool = false;
+      if (this.#lacksTool(ref) !== 'no') this.#skip(ref); // also while it is full
+      this.tryNow();
+    });
   }
 
   /** Asks the route for the retry. Without an instance it waits for the link to the failed one, if there is one. */
   #retry(failedAt: InstanceRef, reason: StepReason, plan: AttemptPlan | undefined): void {
     const step = this.#step(reason, plan);
-    const linkKnown$ = step.kind === 'none' ? this.retries.untilLinkKnown(this.#deps.clock) : undefined;
+    const linkKnown$ = step.kind === 'none' ? this.tries.untilLinkKnown(this.#deps.clock) : undefined;
     if (linkKnown$ === undefined) {
       this.#take(step);
       return;
@@ -359,40 +314,35 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     const { group, route } = this.#input;
     const { boundAt } = route;
     if (silent.ref !== boundAt) return;
-    if (!this.retries.mayAbandon(silent, group.pool.outliers.isSuspended(boundAt))) return;
+    if (!this.tries.mayAbandon(silent, group.pool.outliers.isSuspended(boundAt))) return;
     const step = this.#step('move');
     if (step.kind !== 'wait') return;
-    const error = this.#silence(silent);
-    this.#attempts.remove(silent);
-    this.#track(this.#attempts.newest?.ref);
-    silent.end(atInstance(error, silent.ref.id));
+    const error = this.#attempts.abandon(silent);
     this.tries.exclude(silent.ref);
-    this.retries.noteFailure(silent, error, boundAt);
+    this.tries.noteFailure(silent, error, boundAt);
     this.#take(step);
-  }
-
-  #silence({ sent }: Attempt): GatewayError {
-    return backendTimeout(Math.round(this.#deps.clock.now() - sent.atMs));
   }
 
   /** Starts one more attempt beside silent ones, if an instance can take it now, or once the route has opened one. */
   #hedge(): void {
     const silent = this.#attempts.newest;
-    if (silent === undefined || this.#isAnswering || this.#search !== undefined) return;
-    if (this.#attempts.isFull || !this.retries.mayHedge(silent)) return;
+    if (silent === undefined || this.#attempts.areAnswering || this.#search !== undefined) return;
+    if (this.#attempts.areFull || !this.tries.mayHedge(silent, this.#deps.budget)) return;
     this.tries.exclude(silent.ref);
     const step = this.#step('hedge');
     if (step.kind === 'send') this.#hedgeAt(step, silent);
-    else if (step.kind === 'wait' && this.retries.payHedge()) this.#searchHedge(step.until$);
+    else if (step.kind === 'wait' && this.tries.payHedge(this.#deps.budget)) this.#searchHedge(step.until$);
   }
 
   #hedgeAt(step: SendStep, silent: Attempt): void {
     const { ref } = step;
-    if (this.#tool.mayBeAbsent(ref) || !isRepeatable(this.#request, ref) || !this.retries.payHedge()) return;
-    this.retries.reportHedge(silent, this.#silence(silent));
+    if (this.#lacksTool(ref) !== 'no' || !isRepeatable(this.#request, ref)) return;
+    if (!this.tries.payHedge(this.#deps.budget)) return;
+    this.tries.countHedge();
+    this.#events.retried(silent, this.#attempts.silence(silent).code);
     if (this.#subscriber.closed) return;
     const plan = step.plan();
-    if ('request' in plan) this.#send(ref, plan);
+    if ('request' in plan) this.#attempts.send(ref, plan);
   }
 
   /** Waits for an instance for a hedge. If none is found, the silent attempts simply continue. */
@@ -402,7 +352,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     const over = (isFound: boolean): void => {
       this.#search = undefined;
       if (isFound) this.#hedge();
-      else this.retries.hedgeFailed();
+      else this.tries.hedgeFailed();
     };
     search.add(until$.subscribe({ next: () => over(true), error: () => over(false) }));
   }
@@ -430,18 +380,20 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
 
   #noInstance(): GatewayError {
     if (!this.#deps.isAccepting()) return shuttingDown();
-    const { group, route } = this.#input;
-    const { lacking } = this.#tool;
-    const { onlyInstance: bound } = route;
+    const { group, route, wantedTool } = this.#input;
     return noInstanceError(group, {
-      lacking,
+      lacking: this.#isToolLacking ? wantedTool : undefined,
       excluded: this.tries.excluded,
-      bound,
+      bound: route.onlyInstance,
       allowed: this.#request.tools,
     });
   }
 
+  get #request(): ExchangeRequest {
+    return this.#events.request;
+  }
+
   get #passedMs(): number {
-    return this.now() - this.deadline.beganAtMs;
+    return this.#deps.clock.now() - this.deadline.beganAtMs;
   }
 }

@@ -6,18 +6,7 @@ import { longestCallMs } from '../../balancing/policy.ts';
 import type { Linked } from '../../domain/memory/linked-set.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { SharedTimer, Waiter } from '../../domain/time/shared-timer.ts';
-import type { CallDeps } from './call-route.ts';
-
-/** The call that a deadline belongs to. Source: ADR 9, ADR 40. */
-export interface TimedCall {
-  /** Called once, when the timeout or the hard maximum has passed, with the duration of the call in ms. */
-  timedOut(passedMs: number): void;
-  /**
-   * Called after a third of the timeout, unless a message came before. Returns the clock time in ms at which it is
-   * called again.
-   */
-  onSilent(): number;
-}
+import type { CallDeps, RunningCall } from './call-route.ts';
 
 /**
  * Calls that take longer than this, in ms, get a timer of their own; all shorter ones share one timer. A call that
@@ -33,7 +22,7 @@ const CLIENTS_WAIT_MS = 60_000;
 
 /** Measures one call, from its start until `end`. */
 export class Deadline implements Waiter {
-  readonly #call: TimedCall;
+  readonly #call: RunningCall;
   readonly #clock: Clock;
   readonly #shortCallTimer: SharedTimer;
   links: Linked['links'];
@@ -53,7 +42,7 @@ export class Deadline implements Waiter {
    * Positional, like those of `Call`.
    */
   constructor(
-    call: TimedCall,
+    call: RunningCall,
     deps: CallDeps,
     shortCallTimer: SharedTimer,
     timeoutMs: number,

@@ -11,12 +11,10 @@ import {
 import { toolNotFound } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
-import type { GatewayEvent } from '../../domain/events/events.ts';
 import { SharedTimer } from '../../domain/time/shared-timer.ts';
-import type { Fleet } from '../fleet.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import { withHints } from '../instances/tool-hints.ts';
-import { type ToolTrust, type TrustOf, withTrustedTools } from '../instances/tool-trust.ts';
+import { type ToolTrust, withTrustedTools } from '../instances/tool-trust.ts';
 import { Call } from './call.ts';
 import { CallEvents } from './call-events.ts';
 import type { CallDeps, CallOptions } from './call-route.ts';
@@ -25,21 +23,14 @@ import { DirectRoute } from './direct-route.ts';
 
 const LIST_TOOLS = 'tools/list';
 
-interface DispatcherDeps extends CallDeps {
-  readonly fleet: Fleet;
-  readonly emit: (event: GatewayEvent) => void;
-  /** The trusted tool definitions of a template. Default: every definition is trusted. */
-  readonly trustOf: TrustOf;
-}
-
 /** Creates the calls of a gateway: each is a Call with a route. */
 export class Dispatcher {
-  readonly #deps: DispatcherDeps;
+  readonly #deps: CallDeps;
   /** The timer that all short calls share. */
   readonly #shortCallTimer: SharedTimer;
   #calls = 0;
 
-  constructor(deps: DispatcherDeps) {
+  constructor(deps: CallDeps) {
     this.#deps = deps;
     this.#shortCallTimer = new SharedTimer({ ...deps, waitMs: OWN_TIMER_AFTER_MS });
   }
@@ -96,8 +87,7 @@ export class Dispatcher {
     return new Observable((subscriber) => {
       const { emit, budget, isAccepting, clock } = this.#deps;
       this.#calls += 1;
-      const started = { template, number: this.#calls, request };
-      const events = new CallEvents(emit, started, clock.wall);
+      const events = new CallEvents(emit, clock.wall, template, this.#calls, request);
       const { report } = request;
       if (report !== undefined) {
         report.attempts = 0;
@@ -118,7 +108,7 @@ export class Dispatcher {
         return;
       }
       budget.countCall();
-      const call = new Call(this.#deps, this.#shortCallTimer, started, input, events, subscriber);
+      const call = new Call(this.#deps, this.#shortCallTimer, input, events, subscriber);
       subscriber.add(() => call.end());
       call.tryNow();
     });

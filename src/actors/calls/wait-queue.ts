@@ -40,14 +40,10 @@ export interface YieldingCall {
   yield(): void;
 }
 
-interface WaitQueueOptions extends Timing {
-  /** The longest wait of a call, in ms. Default: QUEUE_WAIT_MS. `Infinity`: until the call itself leaves. */
-  readonly waitMs?: number;
-}
-
 /** The queue of one template: its waiting calls by owner, served in turn. Source: ADR 41. */
 export class WaitQueue {
-  readonly #deps: WaitQueueOptions;
+  readonly #timing: Timing;
+  readonly #waitMs: number;
   /** The waiting calls of each owner in order of arrival; the owners, as `countedIdOf`, in order of service. */
   readonly #byOwner = new Map<string, QueueEntry[]>();
   readonly #yielding = new Set<YieldingCall>();
@@ -59,8 +55,10 @@ export class WaitQueue {
   /** True while a task is scheduled or runs. */
   #isBusy = false;
 
-  constructor(deps: WaitQueueOptions) {
-    this.#deps = deps;
+  /** `waitMs`: the longest wait of a call, in ms. `Infinity`: until the call itself leaves. */
+  constructor(timing: Timing, waitMs = QUEUE_WAIT_MS) {
+    this.#timing = timing;
+    this.#waitMs = waitMs;
   }
 
   get length(): number {
@@ -76,9 +74,9 @@ export class WaitQueue {
     const ownerId = countedIdOf(call.ownerId);
     const displaced = this.#length < maxLength ? undefined : this.#displacedBy(ownerId, maxLength);
     if (this.#length >= maxLength && displaced === undefined) return false;
-    const { clock, waitMs = QUEUE_WAIT_MS } = this.#deps;
-    call.endWait =
-      waitMs === Number.POSITIVE_INFINITY ? () => undefined : clock.alarm(waitMs, () => this.#refuse(call));
+    const refuse = () => this.#refuse(call);
+    const isEndless = this.#waitMs === Number.POSITIVE_INFINITY;
+    call.endWait = isEndless ? () => undefined : this.#timing.clock.alarm(this.#waitMs, refuse);
     const calls = this.#byOwner.get(ownerId) ?? [];
     calls.splice(indexIn(call, calls), 0, call);
     this.#byOwner.set(ownerId, calls);
@@ -136,7 +134,7 @@ export class WaitQueue {
   /** Lets each waiting call try for the last time, at the end of the gateway. Resolves when all have. */
   close(): Promise<void> {
     const calls = [...this.#byOwner.values()].flat();
-    return this.#deps.scheduler.each(calls, (call) => {
+    return this.#timing.scheduler.each(calls, (call) => {
       if (this.has(call)) call.tryNow();
     });
   }
@@ -160,7 +158,7 @@ export class WaitQueue {
   #schedule(): void {
     if (this.#isBusy || (this.#due.size === 0 && this.#changed.length === 0)) return;
     this.#isBusy = true;
-    this.#deps.scheduler.run(this.#step);
+    this.#timing.scheduler.run(this.#step);
   }
 
   /**

@@ -2,7 +2,6 @@
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
-import type { GatewayEvent } from '../../domain/events/events.ts';
 import type { ListReader } from '../../domain/lists/list-reader.ts';
 import type { ServerMessage } from '../../domain/mcp/client.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
@@ -13,17 +12,14 @@ import type { Conversation } from '../../transports/transport.ts';
 import type { CallDeps } from '../calls/call-route.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
 import type { Tries } from '../calls/tries.ts';
-import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ClientNeeds } from '../instances/process-sharing.ts';
 import type { TemplateGroup } from '../template-group.ts';
 
 /** What the gateway provides to each of its sessions. */
-export interface SessionDeps extends Omit<CallDeps, 'trace'> {
-  readonly fleet: Fleet;
+export interface SessionDeps extends Omit<CallDeps, 'trace' | 'trustOf'> {
   readonly dispatcher: Dispatcher;
   readonly listReader: ListReader;
-  readonly emit: (event: GatewayEvent) => void;
   /**
    * While it is in doubt whether this node still holds its sessions, as after a freeze: resolves when it is known.
    * Rejects with NODE_UNAVAILABLE. Undefined without a doubt. Default: there is none.

@@ -154,7 +154,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
    */
   refuse(error: GatewayError): void {
     const call = this.#call;
-    call?.giveUp(this.binding ? perhapsDelivered(error) : moreTelling(call.retries.failure, error));
+    call?.giveUp(this.binding ? perhapsDelivered(error) : moreTelling(call.tries.failure, error));
   }
 
   #next(): Step {
@@ -280,9 +280,9 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return true;
   }
 
-  #waitBeforeRetry({ retries }: RunningCall): WaitStep {
+  #waitBeforeRetry({ tries }: RunningCall): WaitStep {
     this.#release();
-    const waitMs = FIRST_WAIT_MS * WAIT_FACTOR ** retries.retriesMade;
+    const waitMs = FIRST_WAIT_MS * WAIT_FACTOR ** tries.retriesMade;
     return { kind: 'wait', until$: timer$(this.#session.deps.clock, waitMs) };
   }
 }
