@@ -276,15 +276,8 @@ export function tablesFor(kind: DatabaseKind) {
   };
 }
 
-export type InstanceTableRow = InferEntity<Tables['instances']>;
-export type UserTableRow = InferEntity<Tables['users']>;
-export type ApiKeyTableRow = InferEntity<Tables['apiKeys']>;
-export type AuditTableRow = InferEntity<Tables['audit']>;
-export type SessionEntity = InferEntity<Tables['sessions']>;
-export type NodeTableRow = InferEntity<Tables['nodes']>;
-export type ProgramTableRow = InferEntity<Tables['programs']>;
-export type OAuthTableRow = InferEntity<Tables['oauth']>;
-export type ApprovalTableRow = InferEntity<Tables['approvals']>;
+/** A row of the table, as the operations read it. */
+export type TableRow<Name extends keyof Tables> = InferEntity<Tables[Name]>;
 
 /** The columns of a row without its position, which a change keeps. */
 export type Columns<Row> = { [Name in Exclude<keyof Row & string, 'position'>]-?: Row[Name] };

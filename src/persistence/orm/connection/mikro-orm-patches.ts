@@ -4,17 +4,13 @@ import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import type { AbstractSqlConnection } from '@mikro-orm/sql';
 
-interface LiteralWriter {
-  escape(value: unknown): string;
-}
-
 type Correction = (literal: string) => string;
 
 /**
  * Corrects text literals of a platform: two databases read some literals differently than MikroORM writes
  * them. Such a literal is split into parts that the database concatenates.
  */
-export function correctLiterals(platform: LiteralWriter, correct: Correction): void {
+export function correctLiterals(platform: { escape(value: unknown): string }, correct: Correction): void {
   const write = platform.escape.bind(platform);
   platform.escape = (value) => {
     const literal = write(value);

@@ -21,22 +21,21 @@ import type { AccountStore } from '../../store.ts';
 import { readRow } from '../../store-errors.ts';
 import type { OrmOperations } from '../connection/orm-operations.ts';
 import {
-  type ApiKeyTableRow,
   type Columns,
   columnsOf,
   fromDocument,
   recordOf,
+  type TableRow,
   type Tables,
   toDocument,
-  type UserTableRow,
 } from '../entities.ts';
 import { lastUsesByWrite, newLastUse } from './last-uses.ts';
 import { replacing } from './orm-oauth.ts';
 import { inBatches, TableRows } from './table-rows.ts';
 
 export function ormAccounts(operations: OrmOperations, cipher: Cipher | undefined): AccountStore {
-  const userIds = () => createdIds<UserTableRow>(operations, ({ users }) => users);
-  const apiKeyIds = () => createdIds<ApiKeyTableRow>(operations, ({ apiKeys }) => apiKeys);
+  const userIds = () => createdIds<TableRow<'users'>>(operations, ({ users }) => users);
+  const apiKeyIds = () => createdIds<TableRow<'apiKeys'>>(operations, ({ apiKeys }) => apiKeys);
   return {
     userIds,
     apiKeyIds,
@@ -221,7 +220,7 @@ async function keepAnAdmin(
   if (others === 0) throw lastAdmin();
 }
 
-function rowOfUser(user: User): Columns<UserTableRow> {
+function rowOfUser(user: User): Columns<TableRow<'users'>> {
   const role = isBuiltIn(user.role)
     ? { role: user.role, definedRole: undefined }
     : { role: DEFINED, definedRole: user.role };
@@ -232,14 +231,14 @@ function rowOfUser(user: User): Columns<UserTableRow> {
 /** The role in the column of a user with a defined role. An earlier version finds no rights for it. */
 const DEFINED = 'defined';
 
-function userOf({ usernameKey: _, definedRole, ...row }: UserTableRow): User {
+function userOf({ usernameKey: _, definedRole, ...row }: TableRow<'users'>): User {
   return readRow('users', row.id, () => ({
     ...recordOf<User>({ ...row, role: definedRole || row.role }),
     isActive: row.isActive === 1,
   }));
 }
 
-export function rowOfApiKey(key: ApiKey): Columns<ApiKeyTableRow> {
+export function rowOfApiKey(key: ApiKey): Columns<TableRow<'apiKeys'>> {
   const optional = { expiresAt: undefined, ownerId: undefined, lastUsedAt: undefined };
   return columnsOf({ ...NO_LISTS, ...optional, ...key });
 }

@@ -6,7 +6,7 @@ import { eachInGroups } from '../../../domain/time/task-groups.ts';
 import { type Approval, withDigests } from '../../../domain/views/approval.ts';
 import type { ApprovalStore } from '../../store.ts';
 import type { OrmOperations } from '../connection/orm-operations.ts';
-import { type ApprovalTableRow, fromDocument, toDocument } from '../entities.ts';
+import { fromDocument, type TableRow, toDocument } from '../entities.ts';
 import { TableRows } from './table-rows.ts';
 
 export function ormApprovals(operations: OrmOperations): ApprovalStore {
@@ -31,7 +31,7 @@ export function ormApprovals(operations: OrmOperations): ApprovalStore {
     save: (saved) =>
       operations.change(async (em, { approvals }, revision) => {
         const keys = saved.map(approvalKey);
-        const stored: Pick<ApprovalTableRow, 'key' | 'digests'>[] = await em
+        const stored: Pick<TableRow<'approvals'>, 'key' | 'digests'>[] = await em
           .createQueryBuilder(approvals)
           .select(['key', 'digests'])
           .where({ key: { $in: keys } })

@@ -24,12 +24,12 @@ import type { AuditBounds, AuditPage, AuditStore, InTurn } from '../../store.ts'
 import { readRow } from '../../store-errors.ts';
 import type { OrmOperations, Work } from '../connection/orm-operations.ts';
 import {
-  type AuditTableRow,
   CALL_BLOCKS,
   type Columns,
   columnsOf,
   documentOf,
   recordOf,
+  type TableRow,
   type Tables,
   toDocument,
 } from '../entities.ts';
@@ -104,7 +104,7 @@ export class OrmAudit implements AuditStore {
     const found: AuditEntry[] = [];
     for (let top = before; ; ) {
       const below = top;
-      const read: Work<AuditTableRow[]> = async (em, { audit }) => {
+      const read: Work<TableRow<'audit'>[]> = async (em, { audit }) => {
         const [bottom] = await em.findAll(audit, { where: between(from, below), ...nth(MAX_READ, 'desc') });
         top = bottom?.id;
         const where = { ...matching, ...between(top ?? from, below) };
@@ -217,12 +217,12 @@ function nth(number: number, order: 'asc' | 'desc') {
 }
 
 /** The row of a change. The texts fit: AuditLog cuts them to LIMITS.auditTextUnits. */
-function rowOfChange({ call: _, ...change }: AuditEntry): Columns<AuditTableRow> {
+function rowOfChange({ call: _, ...change }: AuditEntry): Columns<TableRow<'audit'>> {
   return columnsOf({ address: undefined, requestId: undefined, suppressed: undefined, ...change });
 }
 
 /** The change in a row. Oracle stores an empty text as null. */
-function changeOf(row: AuditTableRow): AuditEntry {
+function changeOf(row: TableRow<'audit'>): AuditEntry {
   return { actorName: '', subject: '', ...recordOf<Omit<AuditEntry, 'actorName' | 'subject' | 'call'>>(row) };
 }
 

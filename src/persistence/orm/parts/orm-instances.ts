@@ -9,14 +9,7 @@ import { type Cipher, CipherError } from '../../cipher.ts';
 import type { InstanceSave, InstanceStore } from '../../store.ts';
 import { readRow } from '../../store-errors.ts';
 import type { OrmOperations } from '../connection/orm-operations.ts';
-import {
-  type Columns,
-  columnsOf,
-  fromDocument,
-  type InstanceTableRow,
-  recordOf,
-  toDocument,
-} from '../entities.ts';
+import { type Columns, columnsOf, fromDocument, recordOf, type TableRow, toDocument } from '../entities.ts';
 import { purposeOfInstance, SECRET_FIELDS, type SecretField } from '../sealed.ts';
 import { TableRows } from './table-rows.ts';
 
@@ -70,15 +63,15 @@ async function saveMany(
   const keys = writes.map(({ columns: { template, id } }) => ({ template, id }));
   const serverIds = writes.map(({ columns }) => columns.serverId);
   return operations.changeIf(async (em, { instances, tombstones }, revision) => {
-    const found: InstanceTableRow[] = await em
+    const found: TableRow<'instances'>[] = await em
       .createQueryBuilder(instances)
       .where({ $or: [...keys, { serverId: { $in: serverIds } }] })
       .execute('all');
     const stored = new Map(found.map((row) => [`${row.template}/${row.id}`, row]));
-    const namesakes = new Map<string, Pick<InstanceTableRow, 'template' | 'id'>>(
+    const namesakes = new Map<string, Pick<TableRow<'instances'>, 'template' | 'id'>>(
       found.map((row) => [row.serverId, row]),
     );
-    const added: (Columns<InstanceTableRow> & { position: number })[] = [];
+    const added: (Columns<TableRow<'instances'>> & { position: number })[] = [];
     for (const [index, { columns, before }] of writes.entries()) {
       const { template, id, serverId } = columns;
       const row = stored.get(`${template}/${id}`);
@@ -110,7 +103,7 @@ function encrypted(definition: InstanceDefinition, cipher: Cipher | undefined) {
 
 /** The secrets in a row. A field that cannot be decrypted locks the instance. */
 function secretsOf(
-  row: InstanceTableRow,
+  row: TableRow<'instances'>,
   cipher: Cipher | undefined,
 ): Pick<InstanceDefinition, SecretField | 'locked'> {
   const secrets: Pick<InstanceDefinition, SecretField> = { env: {}, headers: {} };
@@ -144,7 +137,7 @@ type TargetFields = Pick<
 /** The row of an instance, without the key and the secrets. */
 function rowOfInstance(
   definition: InstanceDefinition,
-): Omit<Columns<InstanceTableRow>, SecretField | 'template' | 'id'> {
+): Omit<Columns<TableRow<'instances'>>, SecretField | 'template' | 'id'> {
   const { template, id, env, headers, auth, locked, ...others } = definition;
   const { endpoint, command, args, workingDir, era, force, secretEnv, container, ...own } = others;
   const target = toDocument({ endpoint, command, args, workingDir, era, force, secretEnv, container });
@@ -153,7 +146,7 @@ function rowOfInstance(
 
 /** The instance in a row. The cast is the type that `rowOfInstance` wrote. */
 function instanceOf(
-  { target, env: _, headers: __, auth: ___, ...row }: InstanceTableRow,
+  { target, env: _, headers: __, auth: ___, ...row }: TableRow<'instances'>,
   secrets: Pick<InstanceDefinition, SecretField | 'locked'>,
 ): InstanceDefinition {
   return readRow('instances', `${row.template}/${row.id}`, () => {

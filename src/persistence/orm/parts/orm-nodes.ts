@@ -6,7 +6,7 @@ import { type FilterQuery, raw } from '@mikro-orm/core';
 import type { LifeEnd } from '../../../domain/nodes/life.ts';
 import { MAX_LIVES, type NodeStore, type StoredLife } from '../../store.ts';
 import type { OrmOperations } from '../connection/orm-operations.ts';
-import { fromDocument, type NodeTableRow, toDocument } from '../entities.ts';
+import { fromDocument, type TableRow, toDocument } from '../entities.ts';
 
 export function ormNodes(operations: OrmOperations): NodeStore {
   return {
@@ -14,7 +14,7 @@ export function ormNodes(operations: OrmOperations): NodeStore {
       operations.run(async (em, { nodes }) => {
         // A node that ends and starts again and again has more lives than are read: those that go on must not be missing.
         const freesAll = raw("case when ?? = 'all' then 1 else 0 end", ['end_frees']);
-        const rows: NodeTableRow[] = await em
+        const rows: TableRow<'nodes'>[] = await em
           .createQueryBuilder(nodes)
           .orderBy([{ [freesAll]: 'asc' }, { life: 'asc' }])
           .limit(MAX_LIVES)
@@ -33,7 +33,7 @@ export function ormNodes(operations: OrmOperations): NodeStore {
         return (await em.nativeUpdate(nodes, { life, endCause: null }, next)) > 0;
       }),
     end: async (life, counter, end) => {
-      const endIf = (where: FilterQuery<NodeTableRow>): Promise<boolean> =>
+      const endIf = (where: FilterQuery<TableRow<'nodes'>>): Promise<boolean> =>
         operations.writeAtOnce(
           async (em, { nodes }) => (await em.nativeUpdate(nodes, where, endColumns(end))) > 0,
         );
@@ -60,7 +60,15 @@ function endColumns(end: LifeEnd | undefined) {
   return { endCause: end?.cause ?? null, endFrees: end?.frees ?? null };
 }
 
-function storedOf({ life, node, counter, endCause, endFrees, profile, state }: NodeTableRow): StoredLife {
+function storedOf({
+  life,
+  node,
+  counter,
+  endCause,
+  endFrees,
+  profile,
+  state,
+}: TableRow<'nodes'>): StoredLife {
   // Only this file writes these columns.
   const end = endCause ? ({ cause: endCause, frees: endFrees } as LifeEnd) : undefined;
   return {

@@ -13,7 +13,7 @@ import {
   type OAuthStore,
 } from '../../oauth-store.ts';
 import type { OrmOperations, Work } from '../connection/orm-operations.ts';
-import { columnsOf, type OAuthTableRow, recordOf, type Tables } from '../entities.ts';
+import { columnsOf, recordOf, type TableRow, type Tables } from '../entities.ts';
 import { opened, purposeOfOAuth, sealed } from '../sealed.ts';
 import { lastUsesByWrite, newLastUse } from './last-uses.ts';
 import { inBatches, TableRows } from './table-rows.ts';
@@ -128,7 +128,7 @@ export function replacing(
   };
 }
 
-function whereOf({ isUsed, keyPrefix, ...equal }: OAuthFilter): FilterQuery<OAuthTableRow> {
+function whereOf({ isUsed, keyPrefix, ...equal }: OAuthFilter): FilterQuery<TableRow<'oauth'>> {
   const given = Object.entries(equal).filter(([, value]) => value !== undefined);
   return {
     ...Object.fromEntries(given),
@@ -150,7 +150,7 @@ function sealedColumns({ version: _, ...row }: Partial<OAuthRow> & NewRow, ciphe
 }
 
 /** The domain rows. Those that cannot be decrypted are left out. */
-function rowsOf(rows: readonly OAuthTableRow[], cipher: Cipher | undefined): OAuthRow[] {
+function rowsOf(rows: readonly TableRow<'oauth'>[], cipher: Cipher | undefined): OAuthRow[] {
   return rows.flatMap((row) => {
     const kind = OAUTH_KINDS.find((known) => known === row.kind);
     const value = opened(row.value, purposeOfOAuth(row), cipher);

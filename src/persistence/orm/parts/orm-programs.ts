@@ -2,7 +2,7 @@
 
 import type { ProgramStore, StoredProgram } from '../../store.ts';
 import type { OrmOperations } from '../connection/orm-operations.ts';
-import { fromDocument, type ProgramTableRow, toDocument } from '../entities.ts';
+import { fromDocument, type TableRow, toDocument } from '../entities.ts';
 
 export function ormPrograms(operations: OrmOperations): ProgramStore {
   const isHeld = async (program: string): Promise<boolean> =>
@@ -10,7 +10,7 @@ export function ormPrograms(operations: OrmOperations): ProgramStore {
   return {
     list: () =>
       operations.run(async (em, { programs }) => {
-        const rows: ProgramTableRow[] = await em
+        const rows: TableRow<'programs'>[] = await em
           .createQueryBuilder(programs)
           .orderBy({ program: 'asc' })
           .execute('all');
@@ -46,6 +46,6 @@ export function ormPrograms(operations: OrmOperations): ProgramStore {
   };
 }
 
-function storedOf({ program, life, generation, marks }: ProgramTableRow): StoredProgram {
+function storedOf({ program, life, generation, marks }: TableRow<'programs'>): StoredProgram {
   return { program, life: life || undefined, generation, marks: String(fromDocument(marks)) };
 }

@@ -7,7 +7,7 @@ import { hasCode } from '../../../domain/errors/errors.ts';
 import type { Cipher } from '../../cipher.ts';
 import { MAX_SESSION_ROWS, type SessionChange, type SessionStore, type StoredSession } from '../../store.ts';
 import type { OrmOperations } from '../connection/orm-operations.ts';
-import type { SessionEntity, Tables } from '../entities.ts';
+import type { TableRow, Tables } from '../entities.ts';
 import { opened, purposeOfSession, sealed } from '../sealed.ts';
 import { TableRows } from './table-rows.ts';
 
@@ -83,7 +83,7 @@ export function ormSessions(operations: OrmOperations, cipher: Cipher | undefine
     },
     trim: ({ node, life }, keep) =>
       operations.writeUnqueued(async (em, { sessions }) => {
-        const others: FilterQuery<SessionEntity> = { node, life: { $ne: life } };
+        const others: FilterQuery<TableRow<'sessions'>> = { node, life: { $ne: life } };
         const rows = await em.findAll(sessions, {
           where: others,
           orderBy: { usedAt: 'desc', key: 'asc' },
@@ -123,7 +123,7 @@ async function rowsOf(
   em: SqlEntityManager,
   { sessions }: Tables,
   keys: readonly string[],
-): Promise<SessionEntity[]> {
+): Promise<TableRow<'sessions'>[]> {
   return em
     .createQueryBuilder(sessions)
     .where({ key: { $in: [...keys] } })
@@ -153,7 +153,7 @@ function encoded(key: string, value: string, cipher: Cipher | undefined): string
  * continued, as without a row.
  */
 function storedOf(
-  { value, usedAt, ...row }: SessionEntity,
+  { value, usedAt, ...row }: TableRow<'sessions'>,
   cipher: Cipher | undefined,
 ): StoredSession | undefined {
   const text = opened(value, purposeOfSession(row.key), cipher);
