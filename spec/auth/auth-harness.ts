@@ -7,12 +7,13 @@ import type { NewApiKey } from '../../src/auth/accounts/accounts.ts';
 import { Passwords } from '../../src/auth/accounts/passwords.ts';
 import { Tokens } from '../../src/auth/accounts/tokens.ts';
 import { type AuthOptions, composeAuth } from '../../src/auth/auth.ts';
-import { CredentialCache, type StoreChange, type Verified } from '../../src/auth/credential-cache.ts';
+import { CredentialCache, type Verified } from '../../src/auth/credential-cache.ts';
 import type { Credentials } from '../../src/auth/credentials.ts';
 import type { Principal, Role, User } from '../../src/domain/accounts/account.ts';
 import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
+import type { RevisionChange } from '../../src/persistence/revision-watch.ts';
 import type { AccountStore } from '../../src/persistence/store.ts';
 import { CHANGES_ONLY } from '../helpers/http/anonymous-auth.ts';
 
@@ -92,7 +93,7 @@ export function authHarness({ enabled = true, hasAnswered = true, reports$, issu
   const store = new MemoryStore();
   const watch = watchedAccounts(store.accounts);
   const passwords = new CountedPasswords();
-  const storeChanges$ = new Subject<{ readonly kind: StoreChange }>();
+  const storeChanges$ = new Subject<{ readonly kind: RevisionChange['kind'] }>();
   const warnings: unknown[] = [];
   const adminChanges: number[] = [];
   const tokens = new Tokens({ secrets: [SECRET], lifetimeMs: LIFETIME_MS, wall: clock.wall });
@@ -140,7 +141,7 @@ export function authHarness({ enabled = true, hasAnswered = true, reports$, issu
     bearer: async (user: User) => ({
       authorization: `Bearer ${(await tokens.issue(user, 'password')).accessToken}`,
     }),
-    emitChange: (kind: StoreChange) => storeChanges$.next({ kind }),
+    emitChange: (kind: RevisionChange['kind']) => storeChanges$.next({ kind }),
   };
 }
 

@@ -3,9 +3,9 @@
 import { mock } from 'node:test';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import type { StoreChange } from '../../src/auth/credential-cache.ts';
 import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
 import { invalidCredentials } from '../../src/domain/errors/account-errors.ts';
+import type { RevisionChange } from '../../src/persistence/revision-watch.ts';
 import { suite } from '../helpers/suite.ts';
 import { passTurns } from '../helpers/time/turns.ts';
 import { authHarness, cached, idOf, minuteMs, verifiedUser } from './auth-harness.ts';
@@ -209,7 +209,7 @@ test('a store that reports changes but does not answer queries does not extend t
 });
 
 test('for any order of reports both age limits hold', () => {
-  const news = fc.constantFrom<StoreChange>('changed', 'answered', 'away');
+  const news = fc.constantFrom<RevisionChange['kind']>('changed', 'answered', 'away');
   fc.assert(
     fc.property(
       fc.array(fc.tuple(news, fc.integer({ min: 0, max: 4 * minuteMs })), { maxLength: 40 }),

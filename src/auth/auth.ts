@@ -4,6 +4,7 @@
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import type { Config } from '../config/config.ts';
+import type { DefinedRoles } from '../domain/accounts/account.ts';
 import {
   ANONYMOUS,
   type EndedToken,
@@ -33,8 +34,8 @@ import { Grants } from './grants/grants.ts';
 import type { OAuthKeys } from './grants/oauth-keys.ts';
 import type { CompanyAccounts } from './issuers/company-accounts.ts';
 import { CALL_WINDOW_SECONDS, RateLimiter, type SharedCounter } from './limits/rate-limiter.ts';
-import { type KnownRoles, keyPrincipal, type RightsSettings, userPrincipal } from './principals.ts';
-import { GatewayProofs, type ProofRequest, type TokenProof } from './secrets/gateway-proofs.ts';
+import { keyPrincipal, type RightsSettings, userPrincipal } from './principals.ts';
+import { GatewayProofs, type TokenProof } from './secrets/gateway-proofs.ts';
 import type { OwnAddress } from './secrets/proof.ts';
 import type { Secrets } from './secrets/secrets.ts';
 import { SessionRevalidator } from './session-revalidator.ts';
@@ -79,7 +80,7 @@ export interface Auth {
   /** True when a user, an API key or a role of the settings names the view, so that a change of it changes their rights. */
   namesView(view: string): Promise<boolean>;
   /** Roles that the settings define. */
-  readonly roles: KnownRoles['roles'];
+  readonly roles: DefinedRoles | undefined;
   readonly accounts: Accounts;
   /** The sign-ins of MCP clients; undefined without sign-in. */
   readonly grants: Grants | undefined;
@@ -104,7 +105,11 @@ export interface Auth {
   /** A login token for a user who has signed in already. */
   issueToken(user: User, signedInBy: SignedInBy): Promise<IssuedToken>;
   /** Proves to a client that this gateway knows its token, see GatewayProofs.prove. */
-  prove(request: ProofRequest, own: OwnAddress, clientAddress: string): Promise<string>;
+  prove(
+    request: { readonly keyId: string; readonly nonce: string },
+    own: OwnAddress,
+    clientAddress: string,
+  ): Promise<string>;
   /** The key with which our own command line checks the proof of a gateway before it sends a token of this grant. */
   proofOfGrant(grantId: string): TokenProof;
   /**

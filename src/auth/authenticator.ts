@@ -8,13 +8,13 @@ import { databaseUnavailable } from '../domain/errors/gateway-errors.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { Repeated } from '../domain/memory/repeated.ts';
 import { settlesWithin } from '../domain/time/clock.ts';
+import type { RevisionChange } from '../persistence/revision-watch.ts';
 import { isKey, type KeyUse } from './accounts/api-keys.ts';
 import {
   CredentialCache,
   entryCountOf,
   MAX_ENTRIES,
   MAX_UNCHECKED_MS,
-  type StoreChange,
   type Verified,
 } from './credential-cache.ts';
 import {
@@ -107,7 +107,7 @@ export class Authenticator {
   }
 
   /** True when earlier verifications became stale. */
-  onStoreChange(change: StoreChange): boolean {
+  onStoreChange(change: RevisionChange['kind']): boolean {
     const isChange = this.#cache.onStoreChange(change, this.#options.clock.now());
     if (isChange) this.#discardQueries();
     // While the database is away the answer is DATABASE_UNAVAILABLE: a refused key may have been created meanwhile.

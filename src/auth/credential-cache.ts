@@ -4,17 +4,12 @@ import { type Rights, rightsBytes } from '../domain/accounts/rights.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 
-export type StoreChange = RevisionChange['kind'];
-
 export interface Verified {
   /** Time of the query, in ms of a monotonic clock, as all times here. */
   readonly verifiedAtMs: number;
   /** The last time at which the store had not changed; set after a change of it. */
   staleSinceMs: number | undefined;
 }
-
-/** `fresh`: usable. `stale`: to be verified, usable without an answer. `expired`: too old without an answer. */
-type Freshness = 'fresh' | 'stale' | 'expired';
 
 /** The longest age without a query, so that changes of other nodes take effect even if none is reported. */
 export const MAX_UNCHECKED_MS = 10_000;
@@ -37,7 +32,7 @@ export class CredentialCache<V extends Verified> {
    * Handles a change of the store. True when all entries became stale: after a change, and after the first answer, which does not
    * confirm earlier verifications.
    */
-  onStoreChange(change: StoreChange, nowMs: number): boolean {
+  onStoreChange(change: RevisionChange['kind'], nowMs: number): boolean {
     this.#isUnavailable = change === 'away';
     const isChange = change === 'changed' || (change === 'answered' && this.#lastAnswerMs === undefined);
     if (isChange) for (const entry of this.entries.values()) entry.staleSinceMs = this.#confirmedAtMs(entry);
@@ -45,7 +40,8 @@ export class CredentialCache<V extends Verified> {
     return isChange;
   }
 
-  freshnessOf(entry: V, nowMs: number): Freshness {
+  /** `fresh`: usable. `stale`: to be verified, usable without an answer. `expired`: too old without an answer. */
+  freshnessOf(entry: V, nowMs: number): 'fresh' | 'stale' | 'expired' {
     const ageMs = nowMs - this.#confirmedAtMs(entry);
     if (this.#isUnavailable) return ageMs > MAX_UNAVAILABLE_MS ? 'expired' : 'fresh';
     return entry.staleSinceMs === undefined && ageMs <= MAX_UNCHECKED_MS ? 'fresh' : 'stale';

@@ -7,7 +7,7 @@ import { invalidCredentials } from '../domain/errors/account-errors.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { isFirstAdmin } from './accounts/accounts.ts';
-import { isKey, isSecretOf, type ParsedKey, parseKey } from './accounts/api-keys.ts';
+import { isKey, isSecretOf, parseKey } from './accounts/api-keys.ts';
 import { KeyLookups, WRONG_KEY } from './accounts/key-lookups.ts';
 import type { Tokens } from './accounts/tokens.ts';
 import { type AccessClaims, type AccessTokens, isAccessToken } from './grants/access-tokens.ts';
@@ -117,7 +117,7 @@ export class CredentialVerifier {
     return isKnown ? verification() : this.#lookups.verify(parts.id, address, verification);
   }
 
-  async #identityOf({ id, secret }: ParsedKey): Promise<Identity> {
+  async #identityOf({ id, secret }: { readonly id: string; readonly secret: string }): Promise<Identity> {
     const { accounts } = this.#options;
     const [key] = await accounts.findApiKeys([id]);
     if (key === undefined || !isSecretOf(secret, key.secretHash)) throw invalidCredentials(WRONG_KEY);

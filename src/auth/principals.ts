@@ -25,12 +25,9 @@ import { commonRights, isRestricted, type Rights, type RightsLists } from '../do
 import type { AccessClaims } from './grants/access-tokens.ts';
 
 /** The settings from which rights follow: the hourly limits of users and keys, and the roles. */
-export type RightsSettings = Pick<Config, 'userHourlyLimit' | 'apiKeyHourlyLimit'> & KnownRoles;
-
-/** The roles of the settings. Default: there are none. */
-export interface KnownRoles {
+export type RightsSettings = Pick<Config, 'userHourlyLimit' | 'apiKeyHourlyLimit'> & {
   readonly roles?: DefinedRoles | undefined;
-}
+};
 
 /** The principal of a user. Admins have no hourly limit. */
 export function userPrincipal(user: User, { userHourlyLimit, roles }: RightsSettings): Principal {

@@ -16,7 +16,7 @@ import type { ResourcePath } from '../domain/accounts/account.ts';
 import { asGatewayError } from '../domain/errors/errors.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { networkOf } from '../net/network-of.ts';
-import type { OAuthStore } from '../persistence/oauth-store.ts';
+import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import type { Store } from '../persistence/store.ts';
 import { ClientDocuments } from './clients/client-documents.ts';
 import { Clients } from './clients/clients.ts';
@@ -33,7 +33,7 @@ import {
 import { DevicePages } from './pages/device-pages.ts';
 import { type InteractionOptions, Interactions } from './pages/interaction.ts';
 import { overPage } from './pages/page.ts';
-import { oncePerRequest, type RequestRows } from './request-rows.ts';
+import { oncePerRequest } from './request-rows.ts';
 import { continuationOf } from './sign-ins/continuations.ts';
 import { LoginForm } from './sign-ins/login-form.ts';
 import { ProviderSignIns } from './sign-ins/provider-sign-ins.ts';
@@ -76,7 +76,7 @@ export interface AuthorizationServerOptions extends Pick<InteractionOptions, 'ac
 interface Served {
   readonly exchange: Pick<OAuthExchange, 'address' | 'requestId'>;
   readonly revoked?: SignedClaims | undefined;
-  readonly rows: RequestRows;
+  readonly rows: Map<string, OAuthRow>;
 }
 
 const LABEL = 'stagedoor cookies of interactions';

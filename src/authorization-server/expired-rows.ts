@@ -10,15 +10,10 @@ const SWEEP_MS = 10 * 60_000;
 /** The most sweeps in a row, of 500 rows each: 1,000 sign-ins a minute leave 20,000 rows in this time. */
 const MAX_SWEEPS = 100;
 
-interface SweepOptions {
-  readonly clock: Clock;
-  readonly log: Pick<Logger, 'warn'>;
-}
-
 /** Sweeps each 10 min, unless the clock may be wrong, until the returned function is called. */
 export function sweepExpiredRows(
   store: Pick<Store, 'oauth' | 'serverTimeMs'>,
-  { clock, log }: SweepOptions,
+  { clock, log }: { readonly clock: Clock; readonly log: Pick<Logger, 'warn'> },
 ): () => void {
   const doubt = clockDoubt(clock, () => store.serverTimeMs());
   const sweep = async (): Promise<void> => {

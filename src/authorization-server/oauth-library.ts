@@ -75,9 +75,10 @@ export function makeProvider(options: ProviderOptions): Provider {
   return provider;
 }
 
-type ResourceServerOf = RefreshOptions['resourceServer'];
-
-function configurationOf(options: ProviderOptions, resourceServer: ResourceServerOf): Configuration {
+function configurationOf(
+  options: ProviderOptions,
+  resourceServer: RefreshOptions['resourceServer'],
+): Configuration {
   return {
     adapter: adapterFor(options),
     jwks: publishedKeys(options.keys),
@@ -167,7 +168,7 @@ function cookiesOf({ issuer, cookieKeys }: ProviderOptions): Configuration['cook
 
 function featuresOf(
   { issuer, causedBy }: ProviderOptions,
-  resourceServer: ResourceServerOf,
+  resourceServer: RefreshOptions['resourceServer'],
 ): Configuration['features'] {
   return {
     devInteractions: { enabled: false },

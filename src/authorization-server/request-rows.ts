@@ -3,14 +3,14 @@
 
 import type { OAuthKind, OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 
-/** The rows of one request, by kind and key. */
-export type RequestRows = Map<string, OAuthRow>;
-
 /** Kinds that are read more than once. Of a refresh token each look must see the changes of other requests. */
 const KINDS: ReadonlySet<OAuthKind> = new Set<OAuthKind>(['interaction', 'code', 'grant']);
 
 /** `present`: the rows of the request being served; undefined outside of one. */
-export function oncePerRequest(store: OAuthStore, present: () => RequestRows | undefined): OAuthStore {
+export function oncePerRequest(
+  store: OAuthStore,
+  present: () => Map<string, OAuthRow> | undefined,
+): OAuthStore {
   const forget = (kind: OAuthKind, key: string) => present()?.delete(idOf(kind, key));
   return {
     find: async (kind, keys) => {

@@ -87,13 +87,6 @@ interface AuthorizationFlowOptions {
   readonly onUnused: (value: StoredAccountConnection) => void;
 }
 
-/** A connection that is stored. */
-interface MadeConnection {
-  readonly begun: BegunConnection;
-  /** The server that gave its tokens. */
-  readonly backend: OAuthBackend;
-}
-
 const MAX_SCOPES = 100;
 const STATE = /^[\w-]{43}$/;
 
@@ -165,7 +158,7 @@ export class AuthorizationFlow {
     query: URLSearchParams,
     binding: string,
     mayFinish: (begun: BegunConnection) => boolean | Promise<boolean> = () => true,
-  ): Promise<MadeConnection> {
+  ): Promise<{ readonly begun: BegunConnection; readonly backend: OAuthBackend }> {
     const { backends, clients, connections, requests, store, clock } = this.#options;
     const state = query.get('state') ?? '';
     const key = oauthKey('connecting', state);

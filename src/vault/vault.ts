@@ -51,13 +51,6 @@ export interface VaultOptions extends Timing {
   readonly warn?: (line: string) => void;
 }
 
-/** The known facts about the authorization server of a backend. */
-interface Discovered {
-  readonly backend: OAuthBackend;
-  /** The way in which the gateway is known there; undefined: not at all, until an admin gives an id. */
-  readonly way: WayToBeKnown | undefined;
-}
-
 /**
  * The face of the vault for the gateway and the routes. It finds the authorization server of a backend, makes
  * connections, and gives their tokens for calls. Source: ADR 218.
@@ -107,8 +100,12 @@ export class Vault {
 
   /**
    * Asks the backend which authorization server it wants, and stores it, if it is accepted. Rejects with BackendFetchFailure.
+   * `way`: the way in which the gateway is known there; undefined: not at all, until an admin gives an id.
    */
-  async discover(target: AccountTarget, accepted?: AcceptedServer): Promise<Discovered> {
+  async discover(
+    target: AccountTarget,
+    accepted?: AcceptedServer,
+  ): Promise<{ readonly backend: OAuthBackend; readonly way: WayToBeKnown | undefined }> {
     const backend = await this.#backends.discover(target, accepted);
     return { backend, way: this.#clients.wayAt(target, backend.server) };
   }

@@ -1,6 +1,7 @@
 // Entries and logs for specs of the audit log.
 
-import { AuditLog, type AuditSettings } from '../../../src/auth/audit/audit-log.ts';
+import { AuditLog } from '../../../src/auth/audit/audit-log.ts';
+import type { Config } from '../../../src/config/config.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import type { AuditEntry } from '../../../src/domain/events/audit-entries.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
@@ -16,11 +17,11 @@ export const entry = (subject: string): Omit<AuditEntry, 'id' | 'at'> => ({
   status: 201,
 });
 
-export const SETTINGS: AuditSettings = {
+export const SETTINGS: Config['audit'] = {
   ...{ recordsCalls: true, callArguments: 'digest', keptCalls: 1_000, keptDays: 0 },
 };
 
-export function createAuditLog(settings: AuditSettings = { ...SETTINGS, recordsCalls: false }) {
+export function createAuditLog(settings: Config['audit'] = { ...SETTINGS, recordsCalls: false }) {
   const clock = stoppedClock();
   const store = new MemoryStore();
   const appended: number[] = [];

@@ -5,9 +5,9 @@ import { randomBytes } from 'node:crypto';
 import { NEVER } from 'rxjs';
 import { Passwords } from '../../../src/auth/accounts/passwords.ts';
 import { Tokens } from '../../../src/auth/accounts/tokens.ts';
-import type { AuditSettings } from '../../../src/auth/audit/audit-log.ts';
 import { type Auth, type AuthOptions, composeAuth } from '../../../src/auth/auth.ts';
 import type { AuthorizationServerOptions } from '../../../src/authorization-server/authorization-server.ts';
+import type { Config } from '../../../src/config/config.ts';
 import type { DefinedRoles, Role, Scope, User } from '../../../src/domain/accounts/account.ts';
 import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
@@ -62,7 +62,7 @@ export interface AccountsOptions extends Partial<AppOptions> {
   /** Roles of the settings. Default: there are none. */
   readonly roles?: DefinedRoles;
   /** Settings of the audit log. Default: calls are not recorded. */
-  readonly auditSettings?: AuditSettings;
+  readonly auditSettings?: Config['audit'];
 }
 
 /** Starts an app whose accounts are `admin` and `ada`. */

@@ -30,9 +30,7 @@ async function codeOf(
   };
   const req = { headers: {} } as IncomingMessage;
   const context = { req, state: { ...new RequestState(), principal: before, pathName } };
-  return (
-    await callerCheck(['tools:call'], { auth: { authenticate }, proxies: { host: () => undefined } })(context)
-  )?.code;
+  return (await callerCheck(['tools:call'], { authenticate }, { host: () => undefined })(context))?.code;
 }
 
 for (const [what, before, now, onDemo, onAll] of [

@@ -17,18 +17,13 @@ export function newKey(): { readonly key: string; readonly id: string; readonly 
   return { key: `sd_${id}_${secret}`, id, secretHash: hashOf(secret) };
 }
 
-export interface ParsedKey {
-  readonly id: string;
-  readonly secret: string;
-}
-
 /** True for an API key; tokens contain dots and never start like this. */
 export function isKey(credential: string): boolean {
   return credential.startsWith('sd_');
 }
 
 /** The result is undefined for text of another format. */
-export function parseKey(key: string): ParsedKey | undefined {
+export function parseKey(key: string): { readonly id: string; readonly secret: string } | undefined {
   const [, id, secret] = PATTERN.exec(key) ?? [];
   return id === undefined || secret === undefined ? undefined : { id, secret };
 }

@@ -40,16 +40,13 @@ const DIGESTED_BYTES = 1_000_000;
 /** The most bytes of arguments that wait for later turns. A call beyond has as many digested at once as it brings. */
 const MAX_UNDIGESTED_BYTES = 16_000_000;
 
-/** The settings: which calls are recorded, and how long entries are kept. */
-export type AuditSettings = Config['audit'];
-
 interface AuditOptions {
   readonly store: AuditStore;
   readonly log: Pick<Logger, 'warn'>;
   readonly clock: Clock;
   /** The clock of the database (Store.serverTimeMs). Default: it has none of its own. */
   readonly serverTimeMs?: Store['serverTimeMs'];
-  readonly settings: AuditSettings;
+  readonly settings: Config['audit'];
 }
 
 interface Undigested extends Stamp {

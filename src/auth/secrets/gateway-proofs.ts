@@ -10,12 +10,6 @@ import { WindowCounter } from '../limits/rate-limiter.ts';
 import { type OwnAddress, proofOf } from './proof.ts';
 import { type Secrets, secretId } from './secrets.ts';
 
-/** The question of a client: the id of its key or token, and a random text. */
-export interface ProofRequest {
-  readonly keyId: string;
-  readonly nonce: string;
-}
-
 /** The secret with which a client can check that a gateway knows its token. */
 export interface TokenProof {
   readonly keyId: string;
@@ -71,7 +65,11 @@ export class GatewayProofs {
    * The proof for a client with this address. An unknown id gets a proof of a secret that no client has, so that
    * answers do not reveal which ids exist. TOO_MANY_ATTEMPTS, DATABASE_UNAVAILABLE.
    */
-  async prove({ keyId, nonce }: ProofRequest, own: OwnAddress, clientAddress: string): Promise<string> {
+  async prove(
+    { keyId, nonce }: { readonly keyId: string; readonly nonce: string },
+    own: OwnAddress,
+    clientAddress: string,
+  ): Promise<string> {
     const { count, endsInMs } = this.#attempts.add(
       networkOf(clientAddress),
       this.#now(),

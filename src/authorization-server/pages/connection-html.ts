@@ -59,13 +59,11 @@ export function connectedPage(): Page {
   );
 }
 
-interface ListContent {
-  readonly formToken: string;
-  readonly username: string;
-  readonly connections: readonly (AccountConnection & { readonly templates: readonly string[] })[];
-}
-
-export function listPage({ formToken, username, connections }: ListContent): Page {
+export function listPage(
+  formToken: string,
+  username: string,
+  connections: readonly (AccountConnection & { readonly templates: readonly string[] })[],
+): Page {
   const hidden = html`<input type="hidden" name="form_token" value="${formToken}">`;
   const rows = connections.map(
     ({ id, templates, resource, issuer, state, reason }) =>

@@ -128,7 +128,7 @@ export class ConnectionPages {
       ...each,
       templates: accounts.templatesAt(each.resource).filter((template) => mayUse(rights, template)),
     }));
-    return listPage({ formToken, username: user.username, connections });
+    return listPage(formToken, user.username, connections);
   }
 
   async #visit(exchange: OAuthExchange, { id, step, choice, goal, target }: Visited): Promise<void> {

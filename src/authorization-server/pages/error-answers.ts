@@ -16,15 +16,10 @@ interface Asked {
   readonly cookies: string | undefined;
 }
 
-interface RedirectOptions {
-  readonly store: Pick<OAuthStore, 'list'>;
-  readonly signIns: Pick<SignIns, 'find'>;
-}
-
 /** Whether an error may be sent to the client without a decision of the user. */
 export async function mayRedirect(
   { client, redirectUri, cookies }: Asked,
-  { store, signIns }: RedirectOptions,
+  { store, signIns }: { readonly store: Pick<OAuthStore, 'list'>; readonly signIns: Pick<SignIns, 'find'> },
 ): Promise<boolean> {
   if (client.source === 'added' || isLoopbackRedirect(new URL(redirectUri))) return true;
   const userId = (await signIns.find(cookies))?.user.id;

@@ -148,14 +148,12 @@ export interface LoginContent {
   readonly problem?: string | undefined;
   readonly status?: number;
   /** Identity providers. */
-  readonly providers: readonly ProviderChoice[];
+  readonly providers: readonly {
+    readonly id: string;
+    readonly label: string;
+  }[];
   /** False: only `admin` has a password here. */
   readonly takesPasswords: boolean;
-}
-
-export interface ProviderChoice {
-  readonly id: string;
-  readonly label: string;
 }
 
 export function loginPage(view: LoginContent): Page {

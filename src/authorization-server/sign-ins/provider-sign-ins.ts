@@ -20,7 +20,7 @@ import { networkOf } from '../../net/network-of.ts';
 import { oauthKey, rowReader } from '../../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/oauth-store.ts';
 import { type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
-import { faultPage, type ProviderChoice, tooManyPage } from '../pages/page.ts';
+import { faultPage, tooManyPage } from '../pages/page.ts';
 import type { SignInTrail } from './sign-in-trail.ts';
 
 const LIFE_SECONDS = 600;
@@ -98,7 +98,7 @@ export class ProviderSignIns {
     this.#options = options;
   }
 
-  get choices(): readonly ProviderChoice[] {
+  get choices(): readonly { readonly id: string; readonly label: string }[] {
     return this.#options.providers.map(({ setting: { id, label } }) => ({ id, label }));
   }
 
@@ -161,7 +161,7 @@ export class ProviderSignIns {
         begun.proof,
       );
       const user = await this.#options.accounts.signIn(provider.setting, said);
-      this.#options.trail.record(entryOf(exchange, provider, { status: 200, answer: said, user }));
+      this.#options.trail.record(entryOf(exchange, provider, 200, said, user));
       const { path, headers } = await go(user, exchange);
       redirect(response, path, [...headers, ...this.#cookies(name, '')]);
     } catch (thrown) {
@@ -169,7 +169,7 @@ export class ProviderSignIns {
       const error = isFailure ? undefined : asGatewayError(thrown);
       const status = error?.status ?? (thrown instanceof ProviderFailure && thrown.isOver ? 403 : 503);
       if (status === 500) throw thrown;
-      this.#options.trail.recordFailure(entryOf(exchange, provider, { status }));
+      this.#options.trail.recordFailure(entryOf(exchange, provider, status));
       sendPage(
         response,
         faultPage(
@@ -243,16 +243,12 @@ export class ProviderSignIns {
   }
 }
 
-interface SignInEnd {
-  readonly status: number;
-  readonly answer?: ProviderAnswer;
-  readonly user?: User;
-}
-
 function entryOf(
   { address, requestId }: OAuthExchange,
   { setting }: IdentityProvider,
-  { status, answer, user }: SignInEnd,
+  status: number,
+  answer?: ProviderAnswer,
+  user?: User,
 ): NewEntry {
   return {
     actor: user === undefined ? 'unknown' : userPrincipalId(user.id),

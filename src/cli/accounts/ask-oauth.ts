@@ -10,20 +10,15 @@ import { unreachable } from '../remote/unreachable.ts';
 const ANSWER_MS = 20_000;
 const MAX_REASON_LENGTH = 200;
 
-interface OAuthRequest {
-  /** The form to post; without it the request is a GET. */
-  readonly form?: Readonly<Record<string, string>>;
-  readonly timeoutMs?: number | undefined;
-}
-
 /**
  * The fields of a 2xx answer, also of an empty one. Throws CommandFailure, GatewayRefusal with the code of OAuth
- * or of the gateway.
+ * or of the gateway. Without a form the request is a GET.
  */
 export async function askOAuth(
   url: string,
   path: string,
-  { form, timeoutMs = ANSWER_MS }: OAuthRequest = {},
+  form?: Readonly<Record<string, string>>,
+  timeoutMs = ANSWER_MS,
 ): Promise<Fields> {
   const method = form === undefined ? 'GET' : 'POST';
   let ok: boolean;

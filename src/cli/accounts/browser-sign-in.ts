@@ -63,7 +63,7 @@ export async function signInByBrowser(
       code_verifier: verifier,
       redirect_uri: listener.redirectUri,
     };
-    return storedTokenOf(await askOAuth(url, '/oauth/token', { form }));
+    return storedTokenOf(await askOAuth(url, '/oauth/token', form));
   } finally {
     listener.close();
   }
@@ -81,9 +81,7 @@ export async function signInByDevice(
   const server = await metadataOf(url);
   textIn(server, 'device_authorization_endpoint');
   const scope = SCOPES.join(' ');
-  const asked = await askOAuth(url, '/oauth/device_authorization', {
-    form: { client_id: COMMAND_LINE.id, scope },
-  });
+  const asked = await askOAuth(url, '/oauth/device_authorization', { client_id: COMMAND_LINE.id, scope });
   const page = textIn(asked, 'verification_uri');
   const complete = textIn(asked, 'verification_uri_complete');
   terminal.complain(
@@ -99,7 +97,7 @@ export async function signInByDevice(
     for (let waitMs = stepIn(asked) ?? stepMs; performance.now() < untilMs; ) {
       await delay(waitMs);
       try {
-        return storedTokenOf(await askOAuth(url, '/oauth/token', { form }));
+        return storedTokenOf(await askOAuth(url, '/oauth/token', form));
       } catch (error) {
         if (!(error instanceof CommandFailure)) throw error;
         const code = error instanceof GatewayRefusal ? error.code : 'unreachable';

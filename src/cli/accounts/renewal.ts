@@ -51,7 +51,7 @@ export async function renewedToken({
   const form = { grant_type: 'refresh_token', client_id: COMMAND_LINE.id, refresh_token: token };
   let answer: unknown;
   try {
-    answer = await askOAuth(url, '/oauth/token', { form, timeoutMs });
+    answer = await askOAuth(url, '/oauth/token', form, timeoutMs);
   } catch (error) {
     if (!(error instanceof CommandFailure)) throw error;
     const hasEnded = error instanceof GatewayRefusal && error.code === 'invalid_grant';
@@ -69,5 +69,5 @@ export async function renewedToken({
 /** Ends the grant of a sign-in by browser. Throws CommandFailure. */
 export async function endSignIn(url: string, refreshToken: string, timeoutMs: number): Promise<void> {
   const form = { client_id: COMMAND_LINE.id, token: refreshToken };
-  await askOAuth(url, '/oauth/revoke', { form, timeoutMs });
+  await askOAuth(url, '/oauth/revoke', form, timeoutMs);
 }

@@ -77,7 +77,11 @@ export async function runningDaemon(files: DaemonFiles): Promise<Daemon | undefi
 export const DEFAULT_URLS = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000'] as const;
 
 /** A command to print for the gateway at `url`: with `--url`, unless commands without it look there first. */
-export function commandAt(words: string, url: string, surroundings: Surroundings): string {
+export function commandAt(
+  words: string,
+  url: string,
+  surroundings: Pick<Terminal, 'env' | 'folder'>,
+): string {
   const first = surroundings.env.STAGEDOOR_URL ? undefined : firstUrl(surroundings);
   // A port is asked by http and by https, and with the other name if its certificate has that one.
   const isFirst =
@@ -85,10 +89,8 @@ export function commandAt(words: string, url: string, surroundings: Surroundings
   return ownCommand(isFirst ? words : `${words} --url ${url}`);
 }
 
-type Surroundings = Pick<Terminal, 'env' | 'folder'>;
-
 /** The result is undefined in a folder that was removed, where no command finds a gateway by itself. */
-function firstUrl(surroundings: Surroundings): string | undefined {
+function firstUrl(surroundings: Pick<Terminal, 'env' | 'folder'>): string | undefined {
   try {
     return usualUrls(surroundings)[0];
   } catch (thrown) {

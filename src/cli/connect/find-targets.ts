@@ -79,7 +79,11 @@ export async function findTargets(
 const PROGRAM = fileURLToPath(new URL('bin/stagedoor.mjs', PACKAGE_ROOT));
 
 /** Whether it is the command of a template of this package. The commands inside a container are not known here. */
-async function isInCatalogue({ program, command, args }: OwnProgram): Promise<boolean> {
+async function isInCatalogue({
+  program,
+  command,
+  args,
+}: Pick<ProgramTarget, 'command' | 'args' | 'program'>): Promise<boolean> {
   if (program === 'container') return false;
   const wanted = JSON.stringify([command, ...args]);
   const { templates } = await readCatalogue();
@@ -150,14 +154,12 @@ async function resourceAt(url: string, path: string): Promise<string | undefined
   }
 }
 
-type OwnProgram = Pick<ProgramTarget, 'command' | 'args' | 'program'>;
-
 /** The program that a client on this machine can start: in a container of a local engine, else the registered command. */
 function ownProgram(
   instances: readonly Fields[],
   url: string,
   variables: readonly string[],
-): OwnProgram | undefined {
+): Pick<ProgramTarget, 'command' | 'args' | 'program'> | undefined {
   if (!isLoopback(new URL(url).hostname)) return undefined;
   const programs = instances.filter((record) => record.transport === 'stdio' && wordsOf(record).length > 0);
   const { inContainers = [], others = [] } = Object.groupBy(programs, ({ container }) =>

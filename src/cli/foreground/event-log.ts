@@ -48,7 +48,7 @@ export function logEvents(
 }
 
 /** The level and the text of an event; undefined at debug level, where the text is its type. */
-function wordsOf(event: GatewayEvent): Words | undefined {
+function wordsOf(event: GatewayEvent): readonly ['info' | 'warn', string] | undefined {
   switch (event.type) {
     case 'session.ended':
       return event.isLost ? ['info', 'session ended: no instance can continue it'] : undefined;
@@ -70,9 +70,7 @@ function wordsOf(event: GatewayEvent): Words | undefined {
   }
 }
 
-type Words = readonly ['info' | 'warn', string];
-
-const WORDS: Readonly<Partial<Record<EventName, Words>>> = {
+const WORDS: Readonly<Partial<Record<EventName, readonly ['info' | 'warn', string]>>> = {
   'gateway.closing': ['info', 'the gateway is stopping'],
   'gateway.draining': ['info', 'the node is draining: it is not ready, and opens no new sessions'],
   'gateway.resumed': ['info', 'the node takes new sessions again'],

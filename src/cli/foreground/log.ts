@@ -35,7 +35,7 @@ function writesFields(
   sink: LogSink,
   isoTime: (atMs: number) => string,
   worker: number | undefined,
-): LogMethod {
+): NonNullable<NonNullable<LoggerOptions['hooks']>['logMethod']> {
   const bound = worker === undefined ? '' : `"worker":${worker},`;
   return function (args, method, level) {
     const message: unknown = args[1];
@@ -46,8 +46,6 @@ function writesFields(
     return sink.write(`${head}${text.slice(1, -1)},"msg":${JSON.stringify(message)}}\n`);
   };
 }
-
-type LogMethod = NonNullable<NonNullable<LoggerOptions['hooks']>['logMethod']>;
 
 const INFO = pino.levels.values.info;
 

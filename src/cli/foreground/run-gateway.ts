@@ -18,7 +18,7 @@ import type { Terminal } from '../terminal.ts';
 import { logEvents } from './event-log.ts';
 import { releaseIdleMemory } from './idle-memory.ts';
 import { createLog } from './log.ts';
-import { listenForStop, type StopOptions, type StopReason, type StopSignals } from './stop-signals.ts';
+import { listenForStop, type StopOptions, type StopReason } from './stop-signals.ts';
 
 export interface RunOptions {
   readonly isDemo: boolean;
@@ -61,7 +61,7 @@ type ResolvedOptions = RunOptions & Required<Pick<RunOptions, 'exit' | 'log'>>;
 class GatewayRun {
   readonly #config: Config;
   readonly #options: ResolvedOptions;
-  readonly #stop: StopSignals;
+  readonly #stop: ReturnType<typeof listenForStop>;
   readonly #starting = new AbortController();
   #isStarted = false;
   /** Whether this start created the first admin. */
@@ -70,7 +70,7 @@ class GatewayRun {
   #demo: Demo | undefined;
 
   /** Signals count from here on, so that a start that hangs (for example on a registry file that is a pipe) can be ended, too. */
-  constructor(config: Config, options: ResolvedOptions, stop: StopSignals) {
+  constructor(config: Config, options: ResolvedOptions, stop: ReturnType<typeof listenForStop>) {
     this.#config = config;
     this.#options = options;
     this.#stop = stop;

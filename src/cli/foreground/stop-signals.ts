@@ -21,8 +21,6 @@ export interface StopOptions {
   readonly hasTerminal?: boolean;
 }
 
-export type StopSignals = ReturnType<typeof listenForStop>;
-
 /** The most errors that are reported: a loop of errors must not fill a disk during the stop. */
 const MAX_REPORTED = 100;
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGBREAK'];

@@ -27,18 +27,15 @@ export function answeringUrl(terminal: Pick<Terminal, 'folder' | 'busy'>): Promi
 /** The longest wait for the answer that shows whether a gateway is at an address, in ms. */
 export const SEEK_MS = 3_000;
 
-interface FoundGateway {
-  /**
-   * The address that answered: by https if the port speaks it; with `localhost` if its certificate is for that name
-   * and not for 127.0.0.1.
-   */
-  readonly url: string;
-  /** The headers of its answer; undefined if its certificate is refused. */
-  readonly headers?: Headers;
-}
-
-/** The gateway that answers at this address; `timeoutMs` holds for each request. Undefined without one. */
-export async function gatewayAt(url: string, timeoutMs = SEEK_MS): Promise<FoundGateway | undefined> {
+/**
+ * The gateway that answers at this address; `timeoutMs` holds for each request. Undefined without one. Its address is by https
+ * if the port speaks it, with `localhost` if its certificate is for that name and not for 127.0.0.1. Without headers: its
+ * certificate is refused.
+ */
+export async function gatewayAt(
+  url: string,
+  timeoutMs = SEEK_MS,
+): Promise<{ readonly url: string; readonly headers?: Headers } | undefined> {
   try {
     const signal = AbortSignal.timeout(timeoutMs);
     const response = await fetch(`${url}/gateway/health`, { signal, redirect: 'error' });

@@ -28,18 +28,15 @@ while kill -s 0 "$1" && [ "$(began "$1")" = "$worker" ]; do
 done
 `;
 
-interface HangWatch {
-  /** The process id of the shell, to which the worker sends SIGUSR1 when it ends in order. */
-  readonly pid: number;
-  /** Ends the watch: the worker has ended. */
-  close(): void;
-}
-
 /**
- * Starts the watch of a worker; undefined without /bin/sh: a worker that hangs then stays. `orderlyMs`: the longest
- * stop of a worker.
+ * Starts the watch of a worker; undefined without /bin/sh: a worker that hangs then stays. `orderlyMs`: the longest stop of a
+ * worker. `pid`: the shell, to which the worker sends SIGUSR1 when it ends in order. `close` ends the watch: the worker has
+ * ended.
  */
-export function watchForHang(worker: number | undefined, orderlyMs: number): HangWatch | undefined {
+export function watchForHang(
+  worker: number | undefined,
+  orderlyMs: number,
+): { readonly pid: number; close(): void } | undefined {
   if (worker === undefined || process.platform === 'win32') return undefined;
   const waits = [HUNG_MS, orderlyMs].map((ms) => String(Math.ceil(ms / 1_000)));
   let shell: ChildProcess;

@@ -10,13 +10,10 @@ const MAX_BYTES = 103;
 /** The length of a slash and the name of a socket file, which is the number of a worker. */
 const NAME_BYTES = 8;
 
-interface SocketFolder {
-  readonly path: string;
-  remove(): void;
-}
-
 /** Makes the folder; undefined on Windows, and without a folder for temporary files with a short enough path. */
-export function openSocketFolder(roots: readonly string[] = [tmpdir(), '/tmp']): SocketFolder | undefined {
+export function openSocketFolder(
+  roots: readonly string[] = [tmpdir(), '/tmp'],
+): { readonly path: string; remove(): void } | undefined {
   if (process.platform === 'win32') return undefined;
   for (const root of roots) {
     const prefix = join(root, 'stagedoor-workers-');

@@ -42,12 +42,6 @@ export function callerRefusalOf(
   return undefined;
 }
 
-interface CallerCheckOptions {
-  readonly auth: Pick<Auth, 'authenticate'>;
-  readonly proxies: Pick<Proxies, 'host'>;
-  readonly mayUsePath?: MayUsePath | undefined;
-}
-
 /**
  * Makes the check of a route that needs one of these scopes. It refuses a caller whose credentials are no longer valid or now
  * belong to another principal. On a route without a name it also refuses a caller whose rights have changed, because its
@@ -55,7 +49,9 @@ interface CallerCheckOptions {
  */
 export function callerCheck(
   anyOf: readonly Scope[],
-  { auth, proxies, mayUsePath }: CallerCheckOptions,
+  auth: Pick<Auth, 'authenticate'>,
+  proxies: Pick<Proxies, 'host'>,
+  mayUsePath?: MayUsePath | undefined,
 ): CallerCheck {
   return (context) => {
     const { principal: before, pathName } = context.state;

@@ -47,7 +47,7 @@ export function authorize(
 ): RouteMiddleware {
   if (route.scope === 'open') return (_context, next) => next();
   const anyOf = [route.scope].flat();
-  const check = callerCheck(anyOf, { auth, proxies, mayUsePath });
+  const check = callerCheck(anyOf, auth, proxies, mayUsePath);
   const resourceOf = resourceOfRoute(route.path);
   const isCountedHere = route.speaks !== 'json-rpc' && route.isUncounted !== true;
   const admit = (context: RouteContext, next: Next, principal: Principal): unknown => {
