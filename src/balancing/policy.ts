@@ -182,18 +182,16 @@ type Rows = typeof POLICY;
 /** All settings of a template, as the gateway uses them; times are in milliseconds. */
 export type TemplatePolicy = { readonly [Key in keyof Rows]: Rows[Key]['default'] };
 export type StrategyName = TemplatePolicy['strategy'];
-export type ProcessSharing = TemplatePolicy['processSharing'];
 
 /** The keys of rows that the gateway sets, and of those that templates set. */
 export type GatewayKey = KeyExcept<'template'>;
-type TemplateKey = KeyExcept<'gateway'>;
 type KeyExcept<Excluded extends SetBy> = {
   [Key in keyof Rows]: Rows[Key]['setBy'] extends Excluded ? never : Key;
 }[keyof Rows];
 
 /** The same settings by name in their written form, without those of the gateway only. */
 export type LoadBalancer = {
-  [Key in TemplateKey as Rows[Key]['name']]: Parameters<Rows[Key]['values']['read']>[0];
+  [Key in KeyExcept<'gateway'> as Rows[Key]['name']]: Parameters<Rows[Key]['values']['read']>[0];
 };
 
 /** Any row of the table, with its key in the policy. */

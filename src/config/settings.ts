@@ -18,7 +18,6 @@ import { PUBLIC_TLS } from './tls-settings.ts';
 
 /** The levels of pino, from most to least verbose. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
-type LogLevel = (typeof LOG_LEVELS)[number];
 
 const MAX_REQUESTS = 1_000_000_000;
 
@@ -48,7 +47,7 @@ export const SETTINGS = {
   tls: PUBLIC_TLS,
   /** The public origin in lower case; undefined: the loopback address of the first port. */
   publicUrl: PUBLIC_URL,
-  logLevel: setting<LogLevel>({
+  logLevel: setting<(typeof LOG_LEVELS)[number]>({
     key: 'log_level',
     kind: types.choice(LOG_LEVELS, { warning: 'warn' }),
     default: 'info',

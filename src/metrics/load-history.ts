@@ -23,12 +23,10 @@ interface HistoryPart extends HistoryPoint {
   readonly durations: readonly [bucket: number, count: number][];
 }
 
-type KeptPoint = ReturnType<Sample['kept']>;
-
 /** The totals of the last hour, for pages that open or are loaded again. */
 export class LoadHistory {
   readonly #clock: Clock;
-  readonly #points: KeptPoint[] = [];
+  readonly #points: ReturnType<Sample['kept']>[] = [];
 
   /** `isAdded`: whether the history is added to that of other nodes. */
   constructor(gateway: SampledGateway, { isAdded = false } = {}) {
@@ -61,7 +59,10 @@ export class LoadHistory {
     }));
   }
 
-  #visible<P extends HistoryPoint>(viewer: Principal, pointOf: (kept: KeptPoint) => P): readonly P[] {
+  #visible<P extends HistoryPoint>(
+    viewer: Principal,
+    pointOf: (kept: ReturnType<Sample['kept']>) => P,
+  ): readonly P[] {
     if (!hasAllTemplates(viewer)) return [];
     const points = this.#points.map(pointOf);
     if (mayDo(viewer, ['admin'])) return points;

@@ -20,7 +20,6 @@ import type { Server, TemplateSnapshot } from '../gateway/gateway-types.ts';
 import type { GatewayInternals } from '../gateway/internals.ts';
 import { METRICS, type Metric, type MetricsReading } from './metric-table.ts';
 
-type PromClient = typeof import('prom-client');
 type Viewer = Pick<Principal, 'templates' | 'tools'>;
 
 /** The format that every Prometheus reads. */
@@ -136,7 +135,7 @@ export class Prometheus {
     });
   }
 
-  #ofProcess({ Gauge, Registry, collectDefaultMetrics }: PromClient): Registry {
+  #ofProcess({ Gauge, Registry, collectDefaultMetrics }: typeof import('prom-client')): Registry {
     if (this.#process !== undefined) return this.#process;
     const register = new Registry();
     register.setDefaultLabels(this.#labels);
@@ -194,8 +193,6 @@ interface MetricValue {
   readonly value: number;
 }
 
-type InstancesByTemplate = ReadonlyMap<string, readonly InstanceSnapshot[]>;
-
 /**
  * The instances of these templates, by template, read in several turns of the event loop: there may be thousands. A template that
  * is deleted meanwhile may have some or none.
@@ -203,7 +200,7 @@ type InstancesByTemplate = ReadonlyMap<string, readonly InstanceSnapshot[]>;
 async function readInstances(
   gateway: Pick<Gateway, 'eachServer'> & { readonly internals: Pick<GatewayInternals, 'scheduler'> },
   templates: readonly string[],
-): Promise<InstancesByTemplate> {
+): Promise<ReadonlyMap<string, readonly InstanceSnapshot[]>> {
   const instances = new Map<string, InstanceSnapshot[]>(templates.map((template) => [template, []]));
   const add = ({ definition, snapshot }: Server) => instances.get(definition.template)?.push(snapshot);
   await eachInGroups(gateway.eachServer(templates), add, gateway.internals.scheduler);

@@ -5,13 +5,11 @@ import { type ConnectOptions, failureOf } from './database.ts';
 import { sqlite } from './databases/sqlite.ts';
 import { makeFile } from './open-store.ts';
 
-/** A locked file. It is never deleted: otherwise two processes could lock two files of the same name. */
-interface FileLock {
-  release(): Promise<void>;
-}
-
-/** Locks a file; undefined when this or another process has the lock. Throws errors of the file system and of the driver. */
-export async function lockFile(path: string): Promise<FileLock | undefined> {
+/**
+ * Locks a file; undefined when this or another process has the lock. Throws errors of the file system and of the driver. The
+ * file is never deleted: otherwise two processes could lock two files of the same name.
+ */
+export async function lockFile(path: string): Promise<{ release(): Promise<void> } | undefined> {
   // Only SQLite may open it: closing a second descriptor of this process would release the lock.
   await makeFile(path);
   const { connectOrm } = await import('./orm/connection/orm.ts'); // a gateway with its database in memory needs none

@@ -21,7 +21,9 @@ export function clientKeyOf(clientId: string): string {
  * has not the fields with which it was written. Further fields, of other releases, are kept. Users give the function the type
  * that they write, which the compiler compares with the schema.
  */
-export function rowReader<S extends TSchema>(schema: S): (row: NamedRow) => StaticEncode<S> {
+export function rowReader<S extends TSchema>(
+  schema: S,
+): (row: Pick<OAuthRow, 'kind' | 'key' | 'value' | 'grantId'>) => StaticEncode<S> {
   const shape = compileShape(schema, 'body');
   return (row) =>
     readRow(
@@ -36,13 +38,11 @@ export function rowReader<S extends TSchema>(schema: S): (row: NamedRow) => Stat
     );
 }
 
-type NamedRow = Pick<OAuthRow, 'kind' | 'key' | 'value' | 'grantId'>;
-
 /**
  * The name of a row: its kind and key; of a grant or a client also its id, by which an admin removes it. The ids of
  * all others are secrets, or hashes.
  */
-function nameOf({ kind, key, value, grantId }: NamedRow): string {
+function nameOf({ kind, key, value, grantId }: Pick<OAuthRow, 'kind' | 'key' | 'value' | 'grantId'>): string {
   const id = kind === 'client' ? idIn(value) : grantId;
   const isOwn = id !== undefined && (kind === 'client' || kind === 'grant') && oauthKey(kind, id) === key;
   return isOwn ? `${kind} ${key}, id ${id}` : `${kind} ${key}`;

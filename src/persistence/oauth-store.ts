@@ -59,9 +59,6 @@ export interface OAuthFilter {
   readonly isUsed?: false | undefined;
 }
 
-/** What ends together. */
-type OAuthEnd = Pick<OAuthRow, 'grantId' | 'userId' | 'clientKey'> & Pick<OAuthFilter, 'kind'>;
-
 /** The most keys that one operation of an OAuthStore deletes, and most rows that a sweep does: databases limit the values in a list. */
 export const MAX_OAUTH_ROWS = 500;
 
@@ -89,7 +86,9 @@ export interface OAuthStore {
   /** The oldest rows that the filter selects, the oldest first, without their values: also those that cannot be decrypted. */
   oldest(filter: OAuthFilter, limit: number): Promise<Pick<OAuthRow, 'key' | 'createdAt'>[]>;
   /** Deletes all rows of a grant, a user or a client. False when there was none. */
-  end(filter: OAuthEnd): Promise<boolean>;
+  end(
+    filter: Pick<OAuthRow, 'grantId' | 'userId' | 'clientKey'> & Pick<OAuthFilter, 'kind'>,
+  ): Promise<boolean>;
   /** Deletes rows whose `expiresAt` is not later. Resolves with their number, at most MAX_OAUTH_ROWS: 0 when it is done. */
   sweep(now: string): Promise<number>;
 }

@@ -53,11 +53,6 @@ interface StartOptions extends ProcessOptions {
   readonly terminateMs: number;
 }
 
-interface ProcessListener extends ProgramOutput {
-  /** The program closed its stdin or stdout but still runs. */
-  onPipeClosed(pipe: 'input' | 'output'): void;
-}
-
 /**
  * Starts a process. On POSIX it leads its own group, so that signals reach every process that it started, except
  * those that leave the group. When it exits, the rest of its group gets SIGTERM, and SIGKILL after `terminateMs`.
@@ -66,7 +61,7 @@ interface ProcessListener extends ProgramOutput {
 export function startProcess(
   program: Program,
   options: StartOptions,
-  { onOutput, onError, onPipeClosed }: ProcessListener,
+  { onOutput, onError, onPipeClosed }: ProgramOutput & { onPipeClosed(pipe: 'input' | 'output'): void },
   over: AbortSignal,
 ): RunningProgram | Promise<never> {
   let child: ChildProcess;

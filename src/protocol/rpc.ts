@@ -6,12 +6,6 @@ import { asGatewayError, type ErrorCode, GatewayError, rpcCodeOf } from '../doma
 import type { JsonFields, JsonObject, JsonText } from '../domain/json/json.ts';
 import { idValue, type JsonRpcError, type JsonRpcId, RPC } from '../domain/mcp/jsonrpc.ts';
 
-interface RpcFailureOptions {
-  readonly id?: JsonRpcId | null;
-  readonly headers?: readonly string[];
-  readonly cause?: unknown;
-}
-
 /** A refusal: thrown before the answer has begun, or written in place of an awaited answer. */
 export class RpcFailure extends Error {
   /** The HTTP status, if the answer has not begun yet. */
@@ -22,7 +16,15 @@ export class RpcFailure extends Error {
   /** Headers as names and values, alternating. */
   readonly headers: readonly string[];
 
-  constructor(status: number, error: JsonRpcError, options: RpcFailureOptions = {}) {
+  constructor(
+    status: number,
+    error: JsonRpcError,
+    options: {
+      readonly id?: JsonRpcId | null;
+      readonly headers?: readonly string[];
+      readonly cause?: unknown;
+    } = {},
+  ) {
     const { id = null, headers = [], cause } = options;
     super(error.message, cause === undefined ? undefined : { cause });
     this.name = 'RpcFailure';

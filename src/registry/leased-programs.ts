@@ -20,11 +20,6 @@ interface LeasedProgramsDeps {
   readonly nodeId: string | undefined;
 }
 
-interface ProgramLocation {
-  readonly where: NodeLife | undefined;
-  readonly why: string | undefined;
-}
-
 /** Knows where each program that any node may run is running, and starts and ends the programs whose lease this node has. */
 export class LeasedPrograms implements ProgramHost {
   readonly #deps: LeasedProgramsDeps;
@@ -32,7 +27,10 @@ export class LeasedPrograms implements ProgramHost {
   readonly #listeners = new Map<string, ProgramListener>();
   /** The instances that run here, or are being stopped. */
   readonly #refs = new Map<string, Set<InstanceRef>>();
-  readonly #locations = new Map<string, ProgramLocation>();
+  readonly #locations = new Map<
+    string,
+    { readonly where: NodeLife | undefined; readonly why: string | undefined }
+  >();
   /** The programs whose last start this node refused. */
   readonly #refused = new Set<string>();
   /** Hot: programs that a node runs from now on. */

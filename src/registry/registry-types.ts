@@ -2,7 +2,7 @@
 // indirectly.
 
 import type { LoadBalancerSettings } from '../balancing/policy-schemas.ts';
-import type { InstanceDefinition, InstanceInput, InstanceSnapshot } from '../domain/instances/instance.ts';
+import type { InstanceDefinition, InstanceSnapshot } from '../domain/instances/instance.ts';
 import type { RegistrationOrigin } from '../domain/registration/registration.ts';
 import type { InProcessHandler } from '../transports/open-options.ts';
 import type { RegistryContents } from './files/registry-file.ts';
@@ -18,13 +18,6 @@ export interface RegisterOptions extends RegistrationOrigin {
   readonly waitMs?: number;
   /** True: with `waitMs` it also resolves when the instance is not healthy by then; see `state` and `reason`. Default: false. */
   readonly mayBeUnhealthy?: boolean;
-}
-
-/** An entry of a registry file or of sync. */
-export interface RegistryInput {
-  readonly template: string;
-  readonly written: InstanceInput;
-  readonly options: RegisterOptions;
 }
 
 /** `state`, `healthy` and `reason` are those at the end of the wait. */

@@ -61,9 +61,6 @@ export interface ServerStart {
   readonly closeLater: (close: Close) => void;
 }
 
-type Network = Awaited<ReturnType<typeof bindPorts>>;
-type OpenedDatabase = Awaited<ReturnType<typeof openDatabase>>;
-
 /** The files that were read, the ports, the database, and the accounts with the making of the first admin. */
 export type OpenedParts = Awaited<ReturnType<typeof openParts>>;
 
@@ -180,8 +177,8 @@ async function openDatabase({ config, options, log, worker, closeLater }: Server
 /** Opens authentication, and begins to make the first admin. */
 async function openAccounts(
   { config, options, log, closeLater }: ServerStart,
-  { ports }: Network,
-  database: OpenedDatabase,
+  { ports }: Awaited<ReturnType<typeof bindPorts>>,
+  database: Awaited<ReturnType<typeof openDatabase>>,
 ) {
   const { storeChanges$ } = database;
   const { isTerminal = false, firstPassword } = options;

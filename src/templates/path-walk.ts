@@ -14,14 +14,14 @@ export interface Location {
   readonly identity: string | undefined;
 }
 
-interface Walked {
-  readonly end: Location;
-  /** The locations on the way, in order; of a relative path those after the start. */
-  readonly passed: readonly Location[];
-}
-
-/** Walks `path` from the folder `start`. A part that does not exist counts as an empty folder: it may be created later. */
-export type Walk = (path: string, start?: string) => Promise<Walked>;
+/**
+ * Walks `path` from the folder `start`. A part that does not exist counts as an empty folder: it may be created later.
+ * `passed`: the locations on the way, in order; of a relative path those after the start.
+ */
+export type Walk = (
+  path: string,
+  start?: string,
+) => Promise<{ readonly end: Location; readonly passed: readonly Location[] }>;
 
 interface Entry extends Location {
   /** The target of a symbolic link. */

@@ -3,17 +3,15 @@
 
 import type { Variables } from '../domain/instances/command.ts';
 
-type Spans = typeof import('./spans.ts');
-
 /** The global property under which every copy of the API registers providers. */
 const REGISTRY: unique symbol = Symbol.for('opentelemetry.js.api.1');
 
 /** The spans of this process, once they can be made. */
 export class Tracing {
-  #spans: Spans | undefined;
+  #spans: typeof import('./spans.ts') | undefined;
 
   /** The spans; undefined while no provider is registered, and while the API is loading after that. */
-  get spans(): Spans | undefined {
+  get spans(): typeof import('./spans.ts') | undefined {
     if (!isRegistered()) return undefined;
     if (this.#spans === undefined) void this.ready();
     return this.#spans;

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { type ConversationChoice, conversationFor } from '../../../src/actors/instances/process-sharing.ts';
-import type { ProcessSharing } from '../../../src/balancing/policy.ts';
+import type { TemplatePolicy } from '../../../src/balancing/policy.ts';
 import type { TransportKind } from '../../../src/domain/instances/transport-kinds.ts';
 import type { Era } from '../../../src/domain/mcp/mcp.ts';
 import { ASKABLE, definition, modernProfile } from '../../helpers/backends/profiles.ts';
@@ -23,7 +23,13 @@ type Client =
   | 'askable apps'
   | 'apps logging'
   | 'empty';
-const rows: readonly [Era | 'none', TransportKind, ProcessSharing, Client, ConversationChoice][] = [
+const rows: readonly [
+  Era | 'none',
+  TransportKind,
+  TemplatePolicy['processSharing'],
+  Client,
+  ConversationChoice,
+][] = [
   ['modern', 'http', 'isolated', 'askable', 'direct'],
   ['none', 'http', 'auto', 'askable', 'direct'],
   ['bare', 'http', 'isolated', 'askable', 'transport'],

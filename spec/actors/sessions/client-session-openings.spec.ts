@@ -3,7 +3,8 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { Tries } from '../../../src/actors/calls/tries.ts';
-import { DEFAULT_POLICY, type ProcessSharing } from '../../../src/balancing/policy.ts';
+import type { TemplatePolicy } from '../../../src/balancing/policy.ts';
+import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -22,7 +23,7 @@ const BARE = { ...FULL, era: 'bare', protocolVersion: '' } as const;
 const DUAL = { ...FULL_MODERN, own: { ...FULL, era: 'legacy' } } as const;
 
 type Row = readonly [
-  ProcessSharing,
+  TemplatePolicy['processSharing'],
   ClientProfile,
   Partial<Handshake> & { readonly own?: Partial<Handshake> | null },
   Partial<InstanceDefinition>,

@@ -2,7 +2,7 @@
 // for sessions (`needsDedicated`, `isShareable`), and for requests without a session (`conversationFor`). binder.ts and
 // stateless-route.ts apply them.
 
-import type { ProcessSharing, TemplatePolicy } from '../../balancing/policy.ts';
+import type { TemplatePolicy } from '../../balancing/policy.ts';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
@@ -79,7 +79,7 @@ export type ConversationChoice =
   | 'unknownMethod';
 
 interface ChoiceInput {
-  readonly sharing: ProcessSharing;
+  readonly sharing: TemplatePolicy['processSharing'];
   readonly profile: ClientProfile;
   readonly request: ExchangeRequest;
   /** The level of log messages that the request asks for; undefined when it asks for none. */

@@ -59,12 +59,6 @@ interface Allotment {
   nextAskAtMs: number;
 }
 
-interface HomeWindow {
-  endsAtMs: number;
-  /** The held requests by process. */
-  readonly held: Map<string, number>;
-}
-
 interface ChunkedCounterOptions {
   readonly process: string;
   readonly peers: LimitPeers;
@@ -81,7 +75,7 @@ interface ChunkedCounterOptions {
 export class ChunkedCounter {
   readonly #options: ChunkedCounterOptions;
   readonly #allotments: LruMap<Allotment>;
-  readonly #windows: LruMap<HomeWindow>;
+  readonly #windows: LruMap<{ endsAtMs: number; readonly held: Map<string, number> }>;
 
   constructor(options: ChunkedCounterOptions) {
     this.#options = options;

@@ -17,11 +17,10 @@ export function isScope(text: string): text is Scope {
 
 /** The roles that no setting defines. */
 export const ROLES = ['admin', 'user'] as const;
-type BuiltInRole = (typeof ROLES)[number];
 /** One of `ROLES`, or a role that the setting `roles` defines or did define. */
 export type Role = string;
 
-export function isBuiltIn(role: Role): role is BuiltInRole {
+export function isBuiltIn(role: Role): role is (typeof ROLES)[number] {
   return ROLES.some((each) => each === role);
 }
 
@@ -48,7 +47,7 @@ export function roleRights(role: Role, defined?: DefinedRoles): RoleRights {
 const NO_RIGHTS: RoleRights = { scopes: [], templates: [], views: [], tools: [] };
 
 /** The scopes of each role. Source: ADR 20. */
-export const ROLE_SCOPES: Readonly<Record<BuiltInRole, readonly Scope[]>> = {
+export const ROLE_SCOPES: Readonly<Record<(typeof ROLES)[number], readonly Scope[]>> = {
   admin: SCOPES,
   user: ['gateway:read', 'tools:call'],
 };

@@ -18,12 +18,6 @@ export const GLOB_LIMITS = {
 
 export type { GlobMatcher };
 
-/** A glob without `!`, and its index in a list. */
-interface IndexedGlob {
-  readonly glob: string;
-  readonly index: number;
-}
-
 /** Some globs of a list, in its order. */
 export class IndexedGlobs {
   /** The last index of each name without wildcards. */
@@ -31,7 +25,7 @@ export class IndexedGlobs {
   /** The patterns of the globs with wildcards, the last one first. */
   readonly #patterns: { readonly index: number; readonly matches: GlobMatcher }[] = [];
 
-  constructor(globs: Iterable<IndexedGlob>) {
+  constructor(globs: Iterable<{ readonly glob: string; readonly index: number }>) {
     for (const { glob, index } of globs)
       if (WILDCARD.test(glob)) this.#patterns.unshift({ index, matches: patternOf(glob) });
       else this.#names.set(glob, index);

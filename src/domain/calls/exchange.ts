@@ -30,7 +30,9 @@ interface CallContext {
   /** The limit of a view for the first answer, in ms. Default: that of the tool or the template. */
   readonly viewTimeoutMs?: number | undefined;
   /** Has the reason of a cancellation, if the client gives one. */
-  readonly canceller?: Canceller;
+  readonly canceller?: {
+    readonly cancelReason: string | undefined;
+  };
   /** Is updated with the instance that works on the request. */
   readonly report?: OpenReport;
   /** The id of the HTTP request, for events. */
@@ -96,11 +98,6 @@ export interface OpenReport {
 export interface SentTo {
   readonly template: string;
   readonly id: string;
-}
-
-/** Has a reason while the exchange of a cancelled request is being unsubscribed. */
-export interface Canceller {
-  readonly cancelReason: string | undefined;
 }
 
 /** The params of `notifications/cancelled`. */

@@ -34,20 +34,16 @@ export function anything<T>(): Shape<T> {
 /** Runs a check, whose `finally` may be left out. Undefined for one that did not end. */
 type Run = <T>(check: () => T) => { readonly value: T } | undefined;
 
-interface ShapeOptions {
-  /** Runs the checks by a schema that is not ours. A value whose check did not end is not accepted. Default: all end. */
-  readonly run?: Run;
-}
-
 /**
  * A schema that is compiled on first use, so that a start compiles none. For a union of objects (the nested and
  * the flat form of one body) the issues are those of the variant with most of the given fields, and of equal ones
- * with the fewest missing fields.
+ * with the fewest missing fields. `run` runs the checks by a schema that is not ours: a value whose check did not end is not
+ * accepted. Default: all end.
  */
 export function compileShape<S extends TSchema>(
   schema: S,
   part: InputPart,
-  { run = toItsEnd }: ShapeOptions = {},
+  run: Run = toItsEnd,
 ): Shape<StaticEncode<S>> {
   const compiled = new Map<TSchema, Validator>();
   const validatorOf = (one: TSchema): Validator => {

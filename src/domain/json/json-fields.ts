@@ -76,14 +76,8 @@ export function editedItems(array: Buffer, edit: (item: Buffer) => Buffer | unde
   return parts.length === 0 ? array : Buffer.concat([...parts, array.subarray(keptFrom)]);
 }
 
-/** The place where an item begins, and where it ends. */
-interface ItemSpan {
-  readonly start: number;
-  readonly end: number;
-}
-
 /** The items of an array that is valid JSON; none of anything else. */
-export function* itemsOf(array: Buffer): Generator<ItemSpan> {
+export function* itemsOf(array: Buffer): Generator<{ readonly start: number; readonly end: number }> {
   let at = skipSpace(array, 0);
   if (array[at] !== OPEN_BRACKET) return;
   const source = scanned(array, { levels: Number.POSITIVE_INFINITY, values: array.length });

@@ -26,7 +26,7 @@ export function resultEvent(
   request: ExchangeRequest,
   result: JsonText,
   era: Era,
-): ResultEvent | GatewayError {
+): Extract<FinalEvent, { kind: 'result' }> | GatewayError {
   if (listOf(request.method) === undefined) return { kind: 'result', result };
   const tooLarge = tooLargePage(request, result);
   if (tooLarge !== undefined) return tooLarge;
@@ -107,7 +107,9 @@ export interface PageOptions {
  */
 export async function gatherPages(
   field: ListField,
-  ask: (request: ExchangeRequest) => Promise<Omit<ResultEvent, 'kind'> | string | undefined>,
+  ask: (
+    request: ExchangeRequest,
+  ) => Promise<Omit<Extract<FinalEvent, { kind: 'result' }>, 'kind'> | string | undefined>,
   {
     params,
     formOf,
@@ -207,5 +209,3 @@ export function* itemsInParts(listed: Buffer): Generator<readonly Buffer[]> {
 function objectsIn(items: readonly unknown[]): readonly JsonObject[] {
   return items.filter(isJsonObject);
 }
-
-type ResultEvent = Extract<FinalEvent, { kind: 'result' }>;

@@ -37,13 +37,8 @@ export function listedAnswers(
   return events$.pipe(concatMap((answer) => listedAnswer({ ...request, template, tools }, answer, deps)));
 }
 
-interface LimitedRequest extends ExchangeRequest {
-  readonly template: string;
-  readonly tools: ToolRights;
-}
-
 async function listedAnswer(
-  request: LimitedRequest,
+  request: ExchangeRequest & { readonly template: string; readonly tools: ToolRights },
   sourced: SourcedEvent,
   { scheduler, listReader }: ListReading,
 ): Promise<SourcedEvent> {
@@ -120,17 +115,11 @@ async function matchedIndexes(
   return allowed.map(({ index }) => index);
 }
 
-/** A tool by the name that its server gives it. */
-interface OwnTool {
-  readonly template: string;
-  readonly tool: string;
-}
-
 /** The items that are about no tool, or about one that the caller may call. */
 export async function callable<T>(
   { tools }: Pick<Rights, 'tools'>,
   items: readonly T[],
-  toolOf: (item: T) => OwnTool | undefined,
+  toolOf: (item: T) => { readonly template: string; readonly tool: string } | undefined,
   scheduler: TaskScheduler,
 ): Promise<readonly T[]> {
   if (tools === undefined) return items;

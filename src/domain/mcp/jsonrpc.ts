@@ -66,7 +66,6 @@ export type BackendMessage =
   | { readonly kind: 'request'; readonly id: JsonRpcId; readonly method: string; readonly params: JsonObject }
   | { readonly kind: 'notification'; readonly method: string; readonly params: JsonObject };
 
-type ResultMessage = Extract<BackendMessage, { kind: 'result' }>;
 export type AnswerMessage = Extract<BackendMessage, { kind: 'result' | 'error' }>;
 export type RequestMessage = Extract<BackendMessage, { kind: 'request' }>;
 export type NotificationMessage = Extract<BackendMessage, { kind: 'notification' }>;
@@ -185,7 +184,7 @@ function readError(error: JsonObject): JsonRpcError {
 }
 
 /** Reads an answer with a result; undefined for any other message, and for an answer that needs the parser. */
-function readAnswer(buffer: Buffer, start: number): ResultMessage | undefined {
+function readAnswer(buffer: Buffer, start: number): Extract<BackendMessage, { kind: 'result' }> | undefined {
   const source = scanned(buffer, { levels: MAX_ANSWER_DEPTH, values: buffer.length });
   let at = start;
   let hasVersion = false;

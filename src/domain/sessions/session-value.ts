@@ -114,17 +114,11 @@ export type StoredHandshake = NonNullable<SessionValue['greeted']>;
 /** The generation of a new session. Each life that claims the session increases it by one. */
 export const FIRST_GENERATION = 1;
 
-/**
- * The reason why a session cannot be written or read. `version`: another release wrote it. `size`: it has more than
- * MAX_SESSION_BYTES. `damage`: it is not a written session.
- */
-type SessionValueProblem = 'version' | 'size' | 'damage';
-
 /** The error for a session that cannot be written or read. Its message repeats nothing of the value. */
 export class SessionValueError extends Error {
-  readonly problem: SessionValueProblem;
+  readonly problem: 'version' | 'size' | 'damage';
 
-  constructor(problem: SessionValueProblem, message: string) {
+  constructor(problem: 'version' | 'size' | 'damage', message: string) {
     super(message);
     this.problem = problem;
   }

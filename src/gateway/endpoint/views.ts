@@ -37,23 +37,20 @@ import { GATEWAY_PROFILE, ServedView, type ServedViewDeps } from './served-view.
 
 export interface ViewsDeps extends ServedViewDeps {
   readonly dispatcher: Pick<Dispatcher, 'exchange'>;
-  readonly approvals: ViewApprovals;
+  readonly approvals: Pick<
+    ToolApprovals,
+    | 'viewChanged$'
+    | 'isPinned'
+    | 'awaitsFirst'
+    | 'waitingIn'
+    | 'approveFirst'
+    | 'states'
+    | 'withheldFrom'
+    | 'approve'
+  >;
   /** The tools that the lists of a template leave out. */
   readonly withheldOf: (template: string) => readonly WithheldItem[];
 }
-
-/** The approved tools of pinned views. */
-type ViewApprovals = Pick<
-  ToolApprovals,
-  | 'viewChanged$'
-  | 'isPinned'
-  | 'awaitsFirst'
-  | 'waitingIn'
-  | 'approveFirst'
-  | 'states'
-  | 'withheldFrom'
-  | 'approve'
->;
 
 /**
  * All views of a gateway, each with its backends; `close` closes them. The items of a view depend on its definition and on the

@@ -11,18 +11,15 @@ import type { Clock } from '../../domain/time/clock.ts';
 /** Reasons remembered of one template; items beyond them cause no event. */
 const MAX_REPORTED = 400;
 
-interface OfTemplate {
-  readonly lists: Map<ListField, readonly WithheldItem[]>;
-  /** The last reported reasons by list and name. */
-  readonly reported: Map<string, string>;
-}
-
 /** The items that the last lists of each template left out, so that only a difference is an event. */
 export class WithheldItems {
   readonly #clock: Clock;
   readonly #emit: (event: GatewayEvent) => void;
   readonly #waiting: (template: string) => readonly WithheldItem[];
-  readonly #templates = new LruMap<OfTemplate>(LIMITS.templates);
+  readonly #templates = new LruMap<{
+    readonly lists: Map<ListField, readonly WithheldItem[]>;
+    readonly reported: Map<string, string>;
+  }>(LIMITS.templates);
 
   /** `waiting`: the tools of a template that wait for approval. */
   constructor(

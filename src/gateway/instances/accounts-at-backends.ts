@@ -33,17 +33,14 @@ interface AccountsAtBackendsOptions extends Omit<VaultOptions, 'changes$' | 'sec
 interface Instances {
   readonly templates: {
     readonly names: readonly string[];
-    group(template: string): { readonly refs: readonly Defined[] };
+    group(template: string): {
+      readonly refs: readonly {
+        readonly definition: InstanceDefinition;
+      }[];
+    };
   };
-  find(template: string, id: string): Defined | undefined;
+  find(template: string, id: string): { readonly definition: InstanceDefinition } | undefined;
 }
-
-interface Defined {
-  readonly definition: InstanceDefinition;
-}
-
-/** Opens the transport of one user. */
-type OpenWithTokens = (tokens: BearerTokens, signal: AbortSignal) => Promise<Transport>;
 
 /** Owns the vault, and connects it with instances, calls and endpoints, until `close`. */
 export class AccountsAtBackends {
@@ -141,7 +138,10 @@ export class AccountsAtBackends {
   }
 
   /** The transport of an instance that is used with the account of each user. */
-  async openFor(definition: InstanceDefinition, openWith: OpenWithTokens): Promise<Transport> {
+  async openFor(
+    definition: InstanceDefinition,
+    openWith: (tokens: BearerTokens, signal: AbortSignal) => Promise<Transport>,
+  ): Promise<Transport> {
     const { openUserTransport } = await import('../../transports/user-transport.ts');
     const target = wantedTarget(definition);
     const vault = await this.open();

@@ -40,7 +40,13 @@ import type { AccountsAtBackends } from './accounts-at-backends.ts';
 
 interface OpenTransportOptions extends Pick<OpenOptions, 'clock' | 'handlers' | 'scheduler'> {
   readonly network: Pick<NetworkOptions, 'isDenied' | 'lookup'>;
-  readonly programs?: ProgramRules;
+  readonly programs?: Pick<ProgramOptions, 'passEnv' | 'user'> & {
+    /** Paths that no command may get. Default: none. */
+    readonly protectedPaths?: readonly ProtectedPath[];
+    readonly reaper?: Reaper | undefined;
+    /** Starts and ends the programs that any node may run, where there are other nodes. Default: as the others. */
+    readonly leaseReaper?: LeaseReaper | undefined;
+  };
   /** Counts incomplete answers and waiting messages of all instances. Default: not counted. */
   readonly memory?: Pick<MemoryBudgets, 'heldAnswers' | 'requestBytes'>;
   /** The definitions of templates. Default: none. */
@@ -49,15 +55,6 @@ interface OpenTransportOptions extends Pick<OpenOptions, 'clock' | 'handlers' | 
   readonly backendAccounts?: Pick<AccountsAtBackends, 'openFor' | 'sharedAccount'> | undefined;
   /** Gets the server id of an instance that must not be started here. Default: the opening fails, and nothing else happens. */
   readonly onRefused?: (serverId: string) => void;
-}
-
-/** How the programs of a gateway are started and ended. */
-interface ProgramRules extends Pick<ProgramOptions, 'passEnv' | 'user'> {
-  /** Paths that no command may get. Default: none. */
-  readonly protectedPaths?: readonly ProtectedPath[];
-  readonly reaper?: Reaper | undefined;
-  /** Starts and ends the programs that any node may run, where there are other nodes. Default: as the others. */
-  readonly leaseReaper?: LeaseReaper | undefined;
 }
 
 /** Makes the function that opens an instance, for each definition. `handlers` may be added later: each opening looks them up. */

@@ -110,10 +110,11 @@ async function mergedStatistics(
   };
 }
 
-type Rates = Pick<StatisticsRecord, 'error_rate' | 'average_response_time_ms'>;
-
 /** The means of all, weighted by the requests of each. */
-function meansOf<P extends Rates>(all: readonly P[], requestsOf: (part: P) => number): Rates {
+function meansOf<P extends Pick<StatisticsRecord, 'error_rate' | 'average_response_time_ms'>>(
+  all: readonly P[],
+  requestsOf: (part: P) => number,
+): Pick<StatisticsRecord, 'error_rate' | 'average_response_time_ms'> {
   const requests = sumOf(all, requestsOf);
   const mean = (numberOf: (part: P) => number): number =>
     requests === 0 ? 0 : sumOf(all, (part) => numberOf(part) * requestsOf(part)) / requests;

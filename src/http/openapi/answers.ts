@@ -141,7 +141,7 @@ function exampleError({ status, codes }: StatusErrors): object {
 
 const RATE_LIMITS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] as const;
 
-const ERROR_HEADERS: Readonly<Record<number, readonly HeaderName[]>> = {
+const ERROR_HEADERS: Readonly<Record<number, readonly (keyof typeof HEADERS)[]>> = {
   401: ['WWW-Authenticate'],
   429: ['Retry-After'],
   503: ['Retry-After'],
@@ -156,7 +156,7 @@ function headersOf({ scope, errors, speaks }: HttpRoute): Described {
   ]);
 }
 
-function references(names: readonly HeaderName[]): Described {
+function references(names: readonly (keyof typeof HEADERS)[]): Described {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
@@ -230,5 +230,3 @@ export const HEADERS = {
     schema: { type: 'string', examples: ['Bearer'] },
   },
 } as const;
-
-type HeaderName = keyof typeof HEADERS;

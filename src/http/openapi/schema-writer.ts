@@ -17,16 +17,14 @@ export function schemaWriter() {
     const text = JSON.stringify(schema, (_name, part: unknown) => (isNamed(part) ? referenceTo(part) : part));
     return Object(JSON.parse(text, (_name, part: unknown) => readable(part)));
   };
-  const referenceTo = ({ schemaName, ...schema }: NamedSchema) => {
+  const referenceTo = ({ schemaName, ...schema }: TSchema & { readonly schemaName: string }) => {
     named[schemaName] ??= { ...describe(schema), examples: [exampleOf(schema)] };
     return { $ref: `#/components/schemas/${schemaName}` };
   };
   return { describe, named };
 }
 
-type NamedSchema = TSchema & { readonly schemaName: string };
-
-function isNamed(part: unknown): part is NamedSchema {
+function isNamed(part: unknown): part is TSchema & { readonly schemaName: string } {
   return isObject(part) && typeof part.schemaName === 'string';
 }
 

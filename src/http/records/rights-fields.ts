@@ -96,16 +96,17 @@ export function writtenRole(
   throw validationFailed([{ loc: ['body', 'is_superuser'], msg, type: 'value_error' }]);
 }
 
-interface WrittenKeyRights extends WrittenLists {
-  readonly role?: Role | undefined;
-  readonly permissions?: readonly Scope[] | undefined;
-}
-
 /**
  * The rights of a new key: those of the role, which the body may limit, else those of the body. A list that the
  * role has cannot be written, because a key has one list of each kind.
  */
-export function rightsOfNewKey(body: WrittenKeyRights, defined: DefinedRoles | undefined) {
+export function rightsOfNewKey(
+  body: WrittenLists & {
+    readonly role?: Role | undefined;
+    readonly permissions?: readonly Scope[] | undefined;
+  },
+  defined: DefinedRoles | undefined,
+) {
   const { permissions } = body;
   const role = writtenRole(body.role === undefined ? {} : { role: body.role }, defined);
   if (role === undefined) {

@@ -118,9 +118,7 @@ function checkedSettings(
   const definitions = definedFields({ $defs: rules.$defs, definitions: rules.definitions });
   const each = { type: 'object', properties: known, ...definitions };
   const shapeOf = (schema: object) =>
-    compileShape(Type.Unsafe<JsonObject>(schema), 'body', {
-      run: (check) => withinTurn(MAX_CHECK_MS, check),
-    });
+    compileShape(Type.Unsafe<JsonObject>(schema), 'body', (check) => withinTurn(MAX_CHECK_MS, check));
   refuseConfig(shapeOf(each).issues(completed));
   // Rules about several settings together, such as anyOf.
   if (!shapeOf(rules).accepts(completed)) refuseConfig([CONTRADICTION]);

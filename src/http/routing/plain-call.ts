@@ -8,19 +8,13 @@ import { TEMPLATE_NAME } from '../../domain/template-name.ts';
 import { type HttpContext, RequestState, type RouteContext, type RouteMiddleware } from '../context.ts';
 import type { HttpRoute } from './route.ts';
 
-interface PlainRoute {
-  readonly route: Pick<HttpRoute, 'method' | 'path'>;
-  /** All middleware of its requests, composed. */
-  readonly serve: RouteMiddleware;
-}
-
 /**
  * Makes the look-up, which gives the middleware that serves a request, and the name in its path; undefined for all requests but a
  * POST to a template whose path has no query and no escapes. The router compares a path with all of its rows and composes the
  * middleware of each request (2 us).
  */
 export function plainCalls(
-  routes: readonly PlainRoute[],
+  routes: readonly { readonly route: Pick<HttpRoute, 'method' | 'path'>; readonly serve: RouteMiddleware }[],
 ): (request: IncomingMessage) => { readonly serve: RouteMiddleware; readonly pathName: string } | undefined {
   const posts = routes.filter(
     ({ route: { method, path } }) => method === 'POST' && path.startsWith(OF_TEMPLATE),

@@ -53,13 +53,10 @@ interface Callers {
   readonly services: Services;
 }
 
-interface RouteTables {
+export function routeTables(options: RouteTablesOptions): {
   readonly ofClients: RouteTable;
-  /** The table of requests that other nodes forward. It is made when it is needed: most gateways have no other nodes. */
   readonly ofNodes: () => RouteTable;
-}
-
-export function routeTables(options: RouteTablesOptions): RouteTables {
+} {
   const { services, log, proxies, streams, open, metrics, origins, worker } = options;
   const { gateway, auth, clock, scheduler, signIn, authorizationServer } = services;
   const trail = auditTrail(auth.audit, proxies, clock.now);

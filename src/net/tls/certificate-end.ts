@@ -23,11 +23,6 @@ export function certificateEndOf(pem: string, wallMs: number): CertificateEnd {
   return { state: leftMs <= 0 ? 'expired' : isSoon ? 'soon' : 'valid', validTo };
 }
 
-interface EndWatch {
-  readonly clock: Clock;
-  readonly onWarning: (line: string) => void;
-}
-
 /**
  * Warns at once, after each renewal, and then once a day, while the certificate expires soon or has expired. `setting` names it.
  * The returned function ends the warnings.
@@ -35,7 +30,8 @@ interface EndWatch {
 export function warnOfEnd(
   setting: string,
   pair: Pick<Renewed<{ readonly cert: string }>, 'present' | 'onChange'>,
-  { clock, onWarning }: EndWatch,
+  clock: Clock,
+  onWarning: (line: string) => void,
 ): () => void {
   let said = { line: '', atMs: 0 };
   const look = (): void => {

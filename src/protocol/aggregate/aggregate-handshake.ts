@@ -14,12 +14,6 @@ import { GATEWAY_INFO } from '../../domain/version.ts';
 import { SEARCH_INSTRUCTIONS } from './search-mode.ts';
 import type { Presentation, ViewInfo } from './selection.ts';
 
-/** A template, and the handshake results of its instances. */
-interface TemplateHandshakes {
-  readonly template: string;
-  readonly handshakes: readonly Handshake[];
-}
-
 /** The most characters of all instructions, and the most values, keys included, of one united capability. */
 const MAX_INSTRUCTIONS = 64 * 1024;
 const MAX_VALUES = 2_000;
@@ -27,7 +21,7 @@ const INTRODUCTION = 'The names of tools and prompts begin with the name of thei
 
 /** The result always announces lists and their changes, since templates come and go; everything else if an instance has it. */
 export function aggregateHandshakeResult(
-  templates: readonly TemplateHandshakes[],
+  templates: readonly { readonly template: string; readonly handshakes: readonly Handshake[] }[],
   presentation: Presentation = {},
 ) {
   const { mode, names, instructions: own, view } = presentation;
@@ -107,7 +101,10 @@ function either(a: JsonValue | undefined, b: JsonValue | undefined): JsonValue {
 }
 
 /** The instructions of the templates: the first that an instance of each has, given as a whole or named as left out. */
-function instructionsOf(templates: readonly TemplateHandshakes[], isPrefixed: boolean): string | undefined {
+function instructionsOf(
+  templates: readonly { readonly template: string; readonly handshakes: readonly Handshake[] }[],
+  isPrefixed: boolean,
+): string | undefined {
   const sections = isPrefixed ? [INTRODUCTION] : [];
   const omitted: string[] = [];
   let characters = 0;

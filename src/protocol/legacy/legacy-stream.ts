@@ -271,12 +271,6 @@ export interface LogDeps {
   readonly sessionId: string;
 }
 
-interface StoredMessage {
-  readonly number: number;
-  readonly data: Uint8Array | string;
-  readonly bytes: number;
-}
-
 /** The messages of one log, oldest first, each with a number that the owner of the log chooses. */
 export class MessageLog {
   readonly #budget: UserShares;
@@ -284,7 +278,7 @@ export class MessageLog {
   readonly #most: number;
   readonly #dropsOldest: boolean;
   /** The stored messages, oldest first. */
-  messages: StoredMessage[] = [];
+  messages: { readonly number: number; readonly data: Uint8Array | string; readonly bytes: number }[] = [];
   bytes = 0;
 
   /** `most`: the most messages. `dropsOldest`: the oldest messages make room for new ones. */

@@ -3,7 +3,7 @@
 // ClientSessions of src/actors owns the session itself. Source: MCP 2025-11-25 basic/transports.
 
 import type { Observable, Subscription } from 'rxjs';
-import type { CallReport, Canceller, SourcedEvent } from '../../domain/calls/exchange.ts';
+import type { CallReport, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import { tooMany } from '../../domain/errors/request-errors.ts';
 import type { JsonValue } from '../../domain/json/json.ts';
@@ -49,7 +49,7 @@ export interface LegacyTrafficDeps extends Pick<GetStreamDeps, 'listened'> {
 }
 
 /** The calls, streams and questions between one session and its client. */
-export class LegacyTraffic implements LegacyCallDeps, Canceller {
+export class LegacyTraffic implements LegacyCallDeps {
   readonly #session: McpSession;
   readonly #deps: LegacyTrafficDeps;
   readonly #calls = new CallMap<LegacyCall>();

@@ -100,11 +100,14 @@ export class SsePosition {
   }
 
   /**
-   * The position at which a client continues its stream: the number of the last message that it has, and the requests for whose
-   * answers it waits in vain. These wait from now on: requests of an earlier life that the client names, and requests whose
-   * answers it has not got and which are not kept.
+   * The position at which a client continues its stream: the number of the last message that it has, and the requests for
+   * whose answers it waits in vain. These wait from now on: requests of an earlier life that the client names, and requests
+   * whose answers it has not got and which are not kept. `later`: messages after that one.
    */
-  resume(headers: McpRequest['headers'], isKept: (number: number) => boolean): Resumption {
+  resume(
+    headers: McpRequest['headers'],
+    isKept: (number: number) => boolean,
+  ): { readonly number: number; readonly later: number; readonly lost: readonly JsonRpcId[] } {
     const number = Math.min(numberAt(headers), this.#number);
     const hasAnswer = new Set(this.#answered.map(({ id }) => id));
     const unread = this.#answered.filter((each) => each.number > number);
@@ -131,12 +134,4 @@ export class SsePosition {
   end(ids: readonly JsonRpcId[]): boolean {
     return ids.map((id) => this.#waiting.delete(id)).includes(true);
   }
-}
-
-/** See SsePosition.resume. */
-interface Resumption {
-  readonly number: number;
-  /** Messages after that one. */
-  readonly later: number;
-  readonly lost: readonly JsonRpcId[];
 }

@@ -15,8 +15,6 @@ import { decodeHeader, type HttpHeaders } from '../../domain/text.ts';
 import { headerMismatch, headerOf } from '../headers.ts';
 import type { ModernRequest } from './modern-request.ts';
 
-type CheckedRequest = Pick<ModernRequest, 'method' | 'params' | 'owner' | 'backends'>;
-
 /** The headers of this kind, to be forwarded unchanged; undefined when there are none. */
 export function paramHeadersIn(headers: HttpHeaders): Readonly<Record<string, string>> | undefined {
   let found: Record<string, string> | undefined;
@@ -38,7 +36,10 @@ export class ListedHeaders {
    * Compares the headers with the arguments. When one is missing or differs, throws RpcFailure (400, -32020), and lets
    * the instance list its tools again, because the client may know a newer list than the gateway.
    */
-  check({ method, params, owner, backends }: CheckedRequest, headers: HttpHeaders): void {
+  check(
+    { method, params, owner, backends }: Pick<ModernRequest, 'method' | 'params' | 'owner' | 'backends'>,
+    headers: HttpHeaders,
+  ): void {
     const { name, arguments: args } = params;
     if (method !== 'tools/call' || typeof name !== 'string') return;
     const tool = backends.tool(name, owner);

@@ -55,18 +55,13 @@ const MAIN_SECTIONS = ['templates', 'servers', 'mcpServers', 'views', 'definitio
 const MAX_NAME_LENGTH = 128;
 const loadBalancerShape = compileShape(LoadBalancerSettings, 'body');
 
-interface FileReadOptions extends ParseOptions {
-  /** True for `db import`, which stores template definitions; for a gateway they are a problem. Default: false. */
-  readonly isImport?: boolean;
-}
-
 /**
  * Reads and parses a registry file. Throws RegistryFileError, or the reason of the signal; a single bad entry is a problem, not
  * a failure.
  */
 export async function readRegistryFile(
   path: string,
-  { isImport = false, ...parsing }: FileReadOptions = {},
+  { isImport = false, ...parsing }: ParseOptions & { readonly isImport?: boolean } = {},
 ): Promise<RegistryContents> {
   let text: string;
   try {

@@ -26,7 +26,7 @@ import type { ActiveRegistry, ActiveRegistryDeps } from '../active-registry.ts';
 import { checkedInstance, checkedInstanceChange, checkedTemplate } from '../checked-input.ts';
 import { type Protection, refuseDenied, refuseExposing } from '../refusals.ts';
 import type { RegistryChanges } from '../registry-changes.ts';
-import type { RegisterOptions, Registration, RegistryInput } from '../registry-types.ts';
+import type { RegisterOptions, Registration } from '../registry-types.ts';
 import type { TemplateRegistry } from './template-registry.ts';
 import type { ViewRegistry } from './view-registry.ts';
 
@@ -106,7 +106,13 @@ export class InstanceRegistry {
    * Registers entries of a file or of sync with one change of the store. False, and no instance is changed, when one of them
    * cannot be registered, or another node changed one meanwhile: `register` tells why. DATABASE_UNAVAILABLE.
    */
-  async registerTogether(entries: readonly RegistryInput[]): Promise<boolean> {
+  async registerTogether(
+    entries: readonly {
+      readonly template: string;
+      readonly written: InstanceInput;
+      readonly options: RegisterOptions;
+    }[],
+  ): Promise<boolean> {
     try {
       const inputs = entries.map((each) => ({
         ...each,

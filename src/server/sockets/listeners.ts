@@ -24,7 +24,6 @@ export const MAX_REQUEST_HEADERS = 256;
  * `fetch`: 14 MB.
  */
 const { createServer, ServerResponse: NodeResponse } = process.getBuiltinModule('node:http');
-type Limits = ServerOptions<typeof BodyRequest>;
 
 /** Ports or addresses that cannot be opened. `message` has a line for each, with the way to choose another; exit code 2. */
 export class ListenError extends OperatorError {
@@ -198,7 +197,7 @@ class Listener {
     this.#scheduler = scheduler;
     const { headerBytes } = connections.bounds;
     this.#waiting = new WaitingAnswers(headerBytes);
-    const limits: Limits = {
+    const limits: ServerOptions<typeof BodyRequest> = {
       IncomingMessage: Request,
       maxHeaderSize: headerBytes,
       headersTimeout: timeouts.headersMs,

@@ -22,15 +22,11 @@ const OPEN_TO_OTHERS = 0o026;
 /** Refused, too, unless the gateway runs as root: read for the group. */
 const OPEN_TO_GROUP = 0o040;
 
-interface PublicTlsOptions {
-  readonly clock?: Clock;
-}
-
 /** Rejects with OperatorError for files that cannot be used. */
 export async function openPublicTls(
   { cert, key }: { readonly cert: string; readonly key: string },
   log: Pick<Logger, 'warn' | 'info'>,
-  { clock = systemClock }: PublicTlsOptions = {},
+  { clock = systemClock }: { readonly clock?: Clock } = {},
 ): Promise<PublicTls> {
   const onWarning = (reason: string) => log.warn(`${reason}; the previous certificate stays in use`);
   const isSame = (a: Pair, b: Pair) => a.cert === b.cert && a.key === b.key;
@@ -41,7 +37,7 @@ export async function openPublicTls(
     onWarning,
   });
   pair.onChange(() => log.info(`tls: the certificate in ${cert} is in use now`));
-  const endWatch = warnOfEnd('tls.cert', pair, { clock, onWarning: (line) => log.warn(line) });
+  const endWatch = warnOfEnd('tls.cert', pair, clock, (line) => log.warn(line));
   return {
     present: () => ({ ...pair.present(), minVersion: 'TLSv1.2' }),
     onChange: pair.onChange,

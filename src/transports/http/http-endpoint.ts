@@ -24,9 +24,6 @@ export const MAX_OPENINGS_PER_INSTANCE = 512;
 /** Connections per HTTP instance besides the exchanges and the openings: the listening stream, probes, cancels and replies. */
 const SPARE_CONNECTIONS = 8;
 
-type EndpointDefinition = Pick<InstanceDefinition, 'endpoint' | 'headers'> &
-  Partial<Pick<InstanceDefinition, 'env' | 'secretEnv'>>;
-
 export type Headers = Sending['headers'];
 
 interface SendOptions {
@@ -67,7 +64,8 @@ export class HttpEndpoint implements Sender {
   #lastId = 0;
 
   constructor(
-    definition: EndpointDefinition,
+    definition: Pick<InstanceDefinition, 'endpoint' | 'headers'> &
+      Partial<Pick<InstanceDefinition, 'env' | 'secretEnv'>>,
     {
       isDenied,
       lookup,

@@ -29,9 +29,6 @@ interface PolledCall {
 
 type LastAnswer = Pick<HttpAnswer, 'lastEventId' | 'retryMs'>;
 
-/** An answer whose stream can be resumed. */
-type FirstAnswer = LastAnswer & { readonly lastEventId: string };
-
 /** The polling of one call, until its answer or `end`. */
 export class StreamPolling {
   readonly #call: PolledCall;
@@ -42,7 +39,7 @@ export class StreamPolling {
   #emptyAttempts = 0;
   #cancelWait: (() => void) | undefined;
 
-  constructor(call: PolledCall, first: FirstAnswer, failure: GatewayError) {
+  constructor(call: PolledCall, first: LastAnswer & { readonly lastEventId: string }, failure: GatewayError) {
     this.#call = call;
     this.#lastEventId = first.lastEventId;
     this.#retryMs = first.retryMs;

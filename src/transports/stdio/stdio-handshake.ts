@@ -25,11 +25,6 @@ import type { StdioChannel } from './stdio-channel.ts';
 
 type PipeOpening = Omit<ChannelOpening, 'first'>;
 
-interface SharedOpening extends PipeOpening, Pick<OpenOptions, 'history'> {
-  /** The longest wait for the answer to the probe, in ms. Default: PROBE_TIMEOUT_MS. */
-  readonly probeTimeoutMs?: number | undefined;
-}
-
 interface Probe {
   readonly timeoutMs: number;
   /** True once the probe has an answer, even one after `timeoutMs`. */
@@ -44,7 +39,10 @@ const PROBE_TIMEOUT_MS = 3_000;
  * instance fails because the program exits instead of answering the probe, the program is started once more, within the same
  * time, without a probe. Rejects like `openOnPipe`.
  */
-export async function openShared<C extends StdioChannel>(start: () => C, options: SharedOpening): Promise<C> {
+export async function openShared<C extends StdioChannel>(
+  start: () => C,
+  options: PipeOpening & Pick<OpenOptions, 'history'> & { readonly probeTimeoutMs?: number | undefined },
+): Promise<C> {
   const { history, handshakeTimeoutMs, probeTimeoutMs = PROBE_TIMEOUT_MS, clock } = options;
   const giveUpAt = clock.now() + handshakeTimeoutMs;
   const timeoutMs = Math.min(probeTimeoutMs, handshakeTimeoutMs / 2);

@@ -198,15 +198,15 @@ export function exchangeBody(conversation: string, request: ExchangeRequest): Bu
   return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), ...texts.map(([, bytes]) => bytes)]);
 }
 
-/** An exchange as one node sends it to another. `trace`: the fields for the backend. */
-interface CrossedExchange {
+/**
+ * The exchange in the body of a request. BACKEND_UNAVAILABLE, not delivered, for anything else. `trace`: the fields for the
+ * backend.
+ */
+export function exchangeIn(body: Buffer): {
   readonly conversation: string;
   readonly request: ExchangeRequest;
   readonly trace: TraceFields | undefined;
-}
-
-/** The exchange in the body of a request. BACKEND_UNAVAILABLE, not delivered, for anything else. */
-export function exchangeIn(body: Buffer): CrossedExchange {
+} {
   const end = body.indexOf('\n');
   const head = objectIn(body.subarray(0, Math.max(0, end)));
   if (!isExchangeHead(head, body.length - end - 1)) throw notUnderstood();

@@ -28,16 +28,13 @@ export interface PeerCertificates extends PeerTls {
   close(): void;
 }
 
-interface PeerCertificatesOptions {
-  readonly clock: Clock;
-  /** Gets one line when renewed files cannot be used (the previous ones stay in use), and while the certificate expires. */
-  readonly onWarning: (line: string) => void;
-}
-
-/** Rejects with OperatorError for files that cannot be used. */
+/**
+ * Rejects with OperatorError for files that cannot be used. `onWarning` gets one line when renewed files cannot be used (the
+ * previous ones stay in use), and while the certificate expires.
+ */
 export async function readCertificates(
   files: CertificateFiles,
-  { clock, onWarning }: PeerCertificatesOptions,
+  { clock, onWarning }: { readonly clock: Clock; readonly onWarning: (line: string) => void },
 ): Promise<PeerCertificates> {
   const renewed = await readRenewed(() => read(files), {
     clock,
@@ -45,7 +42,7 @@ export async function readCertificates(
     isSame: (a, b) => a.cert === b.cert && a.key === b.key && a.ca === b.ca,
     onWarning: (reason) => onWarning(`${reason}; the previous certificate stays in use`),
   });
-  const endWatch = warnOfEnd('cluster.tls.cert', renewed, { clock, onWarning });
+  const endWatch = warnOfEnd('cluster.tls.cert', renewed, clock, onWarning);
   return {
     listener: () => ({
       ...renewed.present(),

@@ -101,14 +101,14 @@ function groupOf(name: string): string {
   return name.replace(/\..*$/, '');
 }
 
-interface EventSelection {
-  /** The types of events to read. A former name selects some events of its type only: `excludes` is true for the others. */
+/**
+ * Reads names, former names and groups of them. VALIDATION_ERROR for any other name. The types of events to read. A former
+ * name selects some events of its type only: `excludes` is true for the others.
+ */
+function selectionOf(list: string): {
   readonly types: ReadonlySet<string>;
   readonly excludes: (event: SelectableEvent) => boolean;
-}
-
-/** Reads names, former names and groups of them. VALIDATION_ERROR for any other name. */
-function selectionOf(list: string): EventSelection {
+} {
   const wanted = list.split(',').map((name) => name.trim());
   const isWanted = (name: string): boolean => wanted.includes(name) || wanted.includes(groupOf(name));
   const aliases = ALIASES.filter(isWanted);

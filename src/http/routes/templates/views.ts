@@ -108,7 +108,7 @@ export const viewRoutes: readonly HttpRoute[] = [
       requireTemplates(principal, definition);
       const { view, isNew, problems } = await gateway.views.put(definition, {
         ifMatch: request.headers['if-match'],
-        admit: (before) => requireRightToWrite(principal, auth, { id, before, after: definition }),
+        admit: (before) => requireRightToWrite(principal, auth, id, before, definition),
       });
       const path = `/gateway/views/${id}`;
       return json(isNew ? 201 : 200, writtenView(principal, view, problems), {
@@ -127,7 +127,7 @@ export const viewRoutes: readonly HttpRoute[] = [
     handler: async ({ params: { view: id }, principal, request }, { gateway, auth }) => {
       await gateway.views.delete(id, {
         ifMatch: request.headers['if-match'],
-        admit: (before) => requireRightToWrite(principal, auth, { id, before }),
+        admit: (before) => requireRightToWrite(principal, auth, id, before),
       });
       return noContent();
     },
@@ -179,13 +179,6 @@ function requireTemplates(principal: Principal, { from }: ViewDefinition): void 
   if (refused !== undefined) throw templateNotFound(refused.template);
 }
 
-interface WrittenView {
-  readonly id: string;
-  readonly before: ViewDefinition | undefined;
-  /** The new definition. Default: the view is deleted. */
-  readonly after?: ViewDefinition;
-}
-
 /**
  * Requires all tools of the templates of the view as it was. Requires an admin, too, for a change of `approve`; for a view that
  * an account or a role names, since the change alters the rights of others; and for a view with `confirm`, which the change
@@ -195,7 +188,9 @@ interface WrittenView {
 async function requireRightToWrite(
   principal: Principal,
   auth: Pick<Services['auth'], 'namesView'>,
-  { id, before, after }: WrittenView,
+  id: string,
+  before: ViewDefinition | undefined,
+  after?: ViewDefinition,
 ): Promise<void> {
   if (before !== undefined) requireTemplates(principal, before);
   if (mayDo(principal, ['admin'])) return;

@@ -9,9 +9,6 @@ import { SUBSCRIBE, UNSUBSCRIBE } from '../../../domain/mcp/mcp.ts';
 import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
 import { type AskedNames, askedNames, isUpdate, updatesAsAsked } from '../uris/composed-uris.ts';
 
-/** A subscribed URI as its client named it, and as its template does. */
-type SubscribedUri = readonly [asked: string, own: string];
-
 /** The end of a subscription at each template where it was made, wherever its URI leads now. */
 interface EndOfSubscription {
   /** The value without it; the template that answers still has it. */
@@ -88,11 +85,11 @@ export function subscribedUris(value: AggregateSessionValue, template: string): 
 /** The names of the client in updates. They are gathered once for each value: there may be thousands of updates per second. */
 export class NamedUpdates {
   readonly #value: () => AggregateSessionValue;
-  readonly #isServed: IsServed;
+  readonly #isServed: (template: string, uri: string) => boolean;
   readonly #names = new Map<string, AskedNames>();
   #of: AggregateSessionValue | undefined;
 
-  constructor(value: () => AggregateSessionValue, isServed: IsServed) {
+  constructor(value: () => AggregateSessionValue, isServed: (template: string, uri: string) => boolean) {
     this.#value = value;
     this.#isServed = isServed;
   }
@@ -121,9 +118,10 @@ export class NamedUpdates {
   }
 }
 
-type IsServed = (template: string, uri: string) => boolean;
-
-function subscribedAt({ uris, composed }: AggregateSessionValue, template: string): readonly SubscribedUri[] {
+function subscribedAt(
+  { uris, composed }: AggregateSessionValue,
+  template: string,
+): readonly (readonly [asked: string, own: string])[] {
   const differing = ownField(composed, template);
   return (ownField(uris, template) ?? []).map((asked) => [asked, ownField(differing, asked) ?? asked]);
 }
@@ -131,7 +129,7 @@ function subscribedAt({ uris, composed }: AggregateSessionValue, template: strin
 function withUris(
   value: AggregateSessionValue,
   template: string,
-  subscribed: readonly SubscribedUri[],
+  subscribed: readonly (readonly [asked: string, own: string])[],
 ): AggregateSessionValue {
   const { composed: before = {}, ...others } = value;
   const named = subscribed.map(([asked]) => asked);

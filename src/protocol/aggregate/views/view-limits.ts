@@ -16,15 +16,10 @@ const MINUTE_MS = 60_000;
 /** The most pairs of caller and tool whose calls are counted. A forgotten one begins again. */
 const MAX_COUNTED = 10_000;
 
-interface CallWindow {
-  readonly beganAtMs: number;
-  calls: number;
-}
-
 /** Counts calls on this node alone, in windows of a minute from the first call. */
 export class CallCounts implements CallLimiter {
   readonly #clock: Clock;
-  readonly #windows = new LruMap<CallWindow>(MAX_COUNTED);
+  readonly #windows = new LruMap<{ readonly beganAtMs: number; calls: number }>(MAX_COUNTED);
 
   constructor(clock: Clock) {
     this.#clock = clock;
