@@ -144,6 +144,19 @@ test('remembers 2,500 tasks of each owner, without the least recently used ones'
   assert.is(memory.belongsToOthers(ANN, 'hers'), true);
 });
 
+test('counts the clients of a user together: 100 sign-ins of one user displace no task of another', () => {
+  const memory = new KnownTasks(still);
+  const signIn = (number: number) => ({ owner: { id: `grant:${number}@eve` }, pathName: 't' });
+  memory.begun(ANN, 'task-1', 'one');
+  for (let number = 0; number < 100; number += 1) memory.begun(signIn(number), 'task-2', 'two');
+  assert.equal(memory.instancesOf(ANN, 'task-1'), ['one']);
+  assert.is(memory.belongsToOthers(signIn(0), 'task-1'), true);
+  // Yet each of them has its own.
+  memory.begun(signIn(1), 'task-3', 'two');
+  assert.equal(memory.instancesOf(signIn(0), 'task-3'), []);
+  assert.is(memory.belongsToOthers(signIn(0), 'task-3'), true);
+});
+
 test('remembers the latest eight instances that gave the same id', () => {
   const memory = new KnownTasks(still);
   for (let number = 0; number < 9; number += 1) memory.begun(ANN, '1', `${number}`);

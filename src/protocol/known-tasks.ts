@@ -2,6 +2,7 @@
 // about a task to its instance, and refuses those about tasks of other owners. For a task that did not begin on this
 // node, the other nodes are asked once.
 
+import { countedIdOf } from '../domain/accounts/account.ts';
 import { tooMany } from '../domain/errors/request-errors.ts';
 import { isJsonObject, type JsonText } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -11,10 +12,13 @@ import { UserShares } from '../domain/memory/user-shares.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { aggregateInstance, splitInstance } from './aggregate/aggregate-names.ts';
 
-/** The most remembered tasks of one owner, and the most remembered owners: no caller can displace the tasks of others. */
+/**
+ * The most remembered tasks of one user, whose clients count together, and the most remembered users: no caller can displace the
+ * tasks of others.
+ */
 export const MAX_OWN_TASKS = 2_500;
 export const MAX_OWNERS = 100;
-/** The most remembered instances that gave one owner the same task id. */
+/** The most remembered instances that gave one user the same task id. */
 const MAX_TASK_INSTANCES = 8;
 /** The longest id that is remembered, in characters. */
 export const MAX_TASK_ID_LENGTH = 1_024;
@@ -57,6 +61,12 @@ const MAX_ASKED_TASKS = 64;
 /** The templates of a view; undefined for the name of a template. */
 export type TemplatesOfView = (name: string) => readonly string[] | undefined;
 
+/** A task at an instance, which is named `{template}/{instance}`. */
+interface TaskAt {
+  readonly ownerId: string;
+  readonly instance: string;
+}
+
 interface Asked {
   readonly atMs: number;
   /** The question under way; undefined once the other nodes have answered. */
@@ -70,11 +80,8 @@ interface Asked {
  */
 export class KnownTasks {
   readonly #now: Clock['now'];
-  /**
-   * The instances of tasks, as `{template}/{instance}`, by owner, then by task id; the latest last, because two may give the same
-   * id.
-   */
-  readonly #owners = new LruMap<LruMap<readonly string[]>>(MAX_OWNERS);
+  /** The tasks by `countedIdOf` their owner, then by task id; the latest last, because two instances may give the same id. */
+  readonly #users = new LruMap<LruMap<readonly TaskAt[]>>(MAX_OWNERS);
   readonly #asked = new LruMap<Asked>(MAX_ASKED);
   readonly #asking = new UserShares(MAX_ASKED_TASKS);
   readonly #templatesOf: TemplatesOfView;
@@ -131,10 +138,13 @@ export class KnownTasks {
     if (!isTaskId(taskId)) return;
     const isAggregate = pathName === undefined || splitInstance(instanceId) !== undefined; // in a view, too
     const instance = isAggregate ? instanceId : aggregateInstance({ template: pathName, id: instanceId });
-    const own = this.#owners.get(owner.id) ?? new LruMap(MAX_OWN_TASKS);
-    const others = (own.get(taskId) ?? []).filter((known) => known !== instance);
-    own.set(taskId, [...others.slice(1 - MAX_TASK_INSTANCES), instance]);
-    this.#owners.set(owner.id, own);
+    const userId = countedIdOf(owner.id);
+    const ofUser = this.#users.get(userId) ?? new LruMap(MAX_OWN_TASKS);
+    const others = (ofUser.get(taskId) ?? []).filter(
+      (known) => known.ownerId !== owner.id || known.instance !== instance,
+    );
+    ofUser.set(taskId, [...others.slice(1 - MAX_TASK_INSTANCES), { ownerId: owner.id, instance }]);
+    this.#users.set(userId, ofUser);
   }
 
   /**
@@ -142,7 +152,11 @@ export class KnownTasks {
    * last.
    */
   instancesOf({ owner, pathName }: TaskScope, taskId: string): readonly string[] {
-    return this.#at(pathName, this.#owners.get(owner.id)?.get(taskId));
+    const ofUser = this.#users.get(countedIdOf(owner.id))?.get(taskId) ?? [];
+    return this.#at(
+      pathName,
+      ofUser.filter(({ ownerId }) => ownerId === owner.id),
+    );
   }
 
   /** True when only other owners began a task with that id at the path. */
@@ -153,14 +167,15 @@ export class KnownTasks {
   }
 
   #hasBegun(pathName: string | undefined, taskId: string): boolean {
-    return [...this.#owners.values()].some((tasks) => this.#at(pathName, tasks.get(taskId)).length > 0);
+    return [...this.#users.values()].some((tasks) => this.#at(pathName, tasks.get(taskId) ?? []).length > 0);
   }
 
   /**
    * The instances as the path names them: without a name all, with their templates; in a view those of
    * its templates.
    */
-  #at(pathName: string | undefined, instances: readonly string[] = []): readonly string[] {
+  #at(pathName: string | undefined, tasks: readonly TaskAt[]): readonly string[] {
+    const instances = tasks.map(({ instance }) => instance);
     if (pathName === undefined || instances.length === 0) return instances;
     const ofView = this.#templatesOf(pathName);
     if (ofView !== undefined)
