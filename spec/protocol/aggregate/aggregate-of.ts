@@ -46,7 +46,7 @@ export function aggregateOf({
     listChanges$,
     lists,
     selection: selectionOf(lists, templates, scheduler),
-    indexes: new ToolIndexes(),
+    indexes: new ToolIndexes({ ...CLOCK, scheduler }),
     scheduler,
     timeoutFor: () => 30_000,
     movesUnsafe: () => false,

@@ -3,6 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { TokenCounts } from '../../../src/protocol/tool-search/token-counts.ts';
 import { type FindableTool, ToolIndex } from '../../../src/protocol/tool-search/tool-index.ts';
@@ -22,7 +23,8 @@ const tools = labelledServers().flatMap(({ server, tools }) =>
   })),
 );
 
-const indexOf = (listed: readonly FindableTool[]) => ToolIndex.of(listed, new TaskScheduler());
+const indexOf = (listed: readonly FindableTool[], scheduler = new TaskScheduler()) =>
+  ToolIndex.of(listed, { clock: systemClock, scheduler });
 
 /** Share of the queries, in percent, that have a right tool among the first five. */
 async function shareFound(index: ToolIndex, queries: readonly LabelledQuery[]): Promise<number> {
@@ -104,7 +106,7 @@ test('adds up the scores, and counts the words of a query, in many tasks', async
     ...{ name: `t${tool}`, own: `t${tool}`, server: 's' },
     definition: { description: wordsOf(tool) },
   }));
-  const index = await ToolIndex.of(large, recorded);
+  const index = await indexOf(large, recorded);
   assert.ok(tasks.length >= large.length + (3 * 600 * 100) / 16_384, String(tasks.length));
   tasks.length = 0;
   await index.find('w1x1 w2x2 w3x3', 5);
@@ -119,6 +121,31 @@ test('searches at the same time do not disturb each other', async () => {
   const alone: string[][] = [];
   for (const query of queries) alone.push(await index.find(query, 5));
   assert.equal(await Promise.all(queries.map((query) => index.find(query, 5))), alone);
+});
+
+test('callers take turns: a search does not wait for all those of another caller', async () => {
+  const index = await indexOf(tools);
+  const ended: string[] = [];
+  const search = (ownerId: string) =>
+    index.find('create an issue', 5, { ownerId }).then((names) => {
+      ended.push(ownerId);
+      return names;
+    });
+  const first = await search('ann');
+  // Sign-ins of one user count together.
+  const flood = Array.from({ length: 50 }, (_, number) => search(`grant:${number}@eve`));
+  assert.equal(await search('ann'), first);
+  assert.ok(ended.length <= 4, ended.join());
+  await Promise.all(flood);
+});
+
+test('a search whose client left while it waited is not made', async () => {
+  const index = await indexOf(tools);
+  const leaving = new AbortController();
+  const [made, left] = [index.find('ping', 5), index.find('ping', 5, { signal: leaving.signal })];
+  leaving.abort();
+  assert.is(await left.catch(() => 'not made'), 'not made');
+  await made;
 });
 
 test('a tool has at most its share of the tokens, and those of its name first', async () => {

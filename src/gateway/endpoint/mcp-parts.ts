@@ -135,7 +135,7 @@ export class McpParts {
       clock,
       lists,
       backendsOf,
-      indexes: new ToolIndexes(),
+      indexes: new ToolIndexes({ clock, scheduler }),
       scheduler,
       sessions,
       templates: () => fleet.templates.names,

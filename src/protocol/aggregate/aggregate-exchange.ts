@@ -1,7 +1,7 @@
 // Routes one request to an aggregate: answers lists here, and sends all others to their template with the names that the
 // template uses.
 
-import { defer, from, isObservable, map, type Observable, of, switchMap } from 'rxjs';
+import { defer, finalize, from, isObservable, map, type Observable, of, switchMap } from 'rxjs';
 import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { toolNotFound } from '../../domain/errors/backend-errors.ts';
 import { GatewayError } from '../../domain/errors/errors.ts';
@@ -50,7 +50,16 @@ interface AggregateCall extends Timing {
 /** Answers a request from the lists of the aggregate, refuses it, or passes it to `toTemplate`. Cold. */
 export function aggregateExchange(given: AggregateCall): Observable<SourcedEvent> {
   const call = given.selection.view === undefined ? given : throughView(given, given.selection.view);
-  return defer(() => knownCall(call) ?? from(answersTo(call)).pipe(switchMap((events$) => events$)));
+  return defer(() => knownCall(call) ?? answered(call));
+}
+
+/** The answers that are looked up first, until the client leaves. */
+function answered(call: AggregateCall): Observable<SourcedEvent> {
+  const leaving = new AbortController();
+  return from(answersTo(call, leaving.signal)).pipe(
+    switchMap((events$) => events$),
+    finalize(() => leaving.abort()),
+  );
 }
 
 /** Events and records of the call name the view, whichever template gets it. */
@@ -70,7 +79,7 @@ function knownCall(call: AggregateCall): Observable<SourcedEvent> | undefined {
 }
 
 /** Waits only when a name or a resource has to be looked up. A request about a task goes to the template that it is bound to. */
-async function answersTo(call: AggregateCall): Promise<Observable<SourcedEvent>> {
+async function answersTo(call: AggregateCall, signal: AbortSignal): Promise<Observable<SourcedEvent>> {
   const { request, selection, client, toTemplate, bound, search, extensions, scheduler } = call;
   const { directory } = selection;
   const { method, params } = request;
@@ -87,7 +96,7 @@ async function answersTo(call: AggregateCall): Promise<Observable<SourcedEvent>>
   }
   switch (method) {
     case 'tools/call': {
-      const resolved = search === undefined ? request : await search.resolved(request, client);
+      const resolved = search === undefined ? request : await search.resolved(request, client, signal);
       if (isObservable(resolved)) return resolved;
       return byName({ ...call, request: resolved }, 'tools', resolved.params?.name);
     }

@@ -101,17 +101,21 @@ export class SearchMode {
     return [...own, ...always.filter(({ name }) => !names.has(String(name)))];
   }
 
-  /** The answer to a call of a tool of the gateway; or the call to carry out, with its arguments byte by byte. */
+  /**
+   * The answer to a call of a tool of the gateway; or the call to carry out, with its arguments byte by byte. `signal`: aborted
+   * when the client has left.
+   */
   async resolved(
     request: ExchangeRequest,
     client: Client,
+    signal: AbortSignal,
   ): Promise<Observable<SourcedEvent> | ExchangeRequest> {
     const { name, arguments: args } = request.params ?? {};
     switch (name) {
       case FIND:
-        return this.#find(args, client);
+        return this.#find(args, client, signal);
       case DESCRIBE:
-        return this.#describe(args, client);
+        return this.#describe(args, client, signal);
       case CALL:
         return calledTool(request);
       default:
@@ -119,7 +123,11 @@ export class SearchMode {
     }
   }
 
-  async #find(args: JsonFields[string], client: Client): Promise<Observable<SourcedEvent>> {
+  async #find(
+    args: JsonFields[string],
+    client: Client,
+    signal: AbortSignal,
+  ): Promise<Observable<SourcedEvent>> {
     const query = valueAt(args, 'query');
     const limit = valueAt(args, 'limit') ?? DEFAULT_FOUND;
     if (typeof query !== 'string' || query.trim() === '')
@@ -129,7 +137,7 @@ export class SearchMode {
     const { index, texts, missing } = await this.#tools.of(client);
     const definitions: string[] = [];
     let units = 0;
-    for (const name of await index.find(query, limit)) {
+    for (const name of await index.find(query, limit, { ownerId: client.owner.id, signal })) {
       const text = texts.get(name) ?? '{}';
       units += text.length;
       definitions.push(
@@ -141,13 +149,17 @@ export class SearchMode {
     return toolResult(`{"tools":[${definitions.join()}],${rest.slice(1)}`);
   }
 
-  async #describe(args: JsonFields[string], client: Client): Promise<Observable<SourcedEvent>> {
+  async #describe(
+    args: JsonFields[string],
+    client: Client,
+    signal: AbortSignal,
+  ): Promise<Observable<SourcedEvent>> {
     const name = valueAt(args, 'name');
     if (typeof name !== 'string') return toolError(`${DESCRIBE} needs \`name\`: the name of a tool.`);
     const { index, texts } = await this.#tools.of(client);
     const text = texts.get(name);
     if (text !== undefined) return toolResult(text);
-    const near = (await index.find(name, MAX_HINTS)).join(', ');
+    const near = (await index.find(name, MAX_HINTS, { ownerId: client.owner.id, signal })).join(', ');
     const shown = JSON.stringify(name.slice(0, MAX_NAME_UNITS).toWellFormed());
     return toolError(`There is no tool ${shown}.${near === '' ? '' : ` Similar ones: ${near}.`}`);
   }

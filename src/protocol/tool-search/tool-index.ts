@@ -1,8 +1,8 @@
 // Finds tools by words: BM25 over names, titles, descriptions and arguments.
 
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
-import { SerialQueue } from '../../domain/time/serial-queue.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { FairSlots } from '../../domain/time/fair-slots.ts';
+import type { TaskScheduler, Timing } from '../../domain/time/task-scheduler.ts';
 import { tokensOf, type Word, wordsOf } from './search-words.ts';
 import { BYTES_PER_POSTING, type Field, INDEXED_FIELDS, type Postings, TokenCounts } from './token-counts.ts';
 import { Vocabulary } from './vocabulary.ts';
@@ -13,6 +13,12 @@ export interface FindableTool {
   readonly own: string;
   readonly server: string;
   readonly definition: JsonObject;
+}
+
+/** The caller of a search. Default: all are one caller, which does not leave. */
+interface Searcher {
+  readonly ownerId?: string;
+  readonly signal?: AbortSignal;
 }
 
 /** Weight of a word that has concepts, compared with one that has none. */
@@ -53,7 +59,7 @@ export class ToolIndex {
   readonly #vocabulary: Vocabulary;
   readonly #postings: Postings;
   readonly #scheduler: TaskScheduler;
-  readonly #searches = new SerialQueue();
+  readonly #searches: FairSlots;
   /** Totals of the search under way, by number of the tool. */
   readonly #totals: Float64Array;
   readonly #matches: Uint8Array;
@@ -64,20 +70,22 @@ export class ToolIndex {
     servers: readonly (readonly string[])[],
     vocabulary: Vocabulary,
     postings: Postings,
-    scheduler: TaskScheduler,
+    timing: Timing,
   ) {
     this.#names = names;
     this.#servers = servers;
     this.#vocabulary = vocabulary;
     this.#postings = postings;
-    this.#scheduler = scheduler;
+    this.#scheduler = timing.scheduler;
+    this.#searches = new FairSlots({ atOnce: 1, atOncePerShare: 1, ...timing });
     this.#totals = new Float64Array(names.length);
     this.#matches = new Uint8Array(names.length);
     this.#ofWord = new Float64Array(names.length);
   }
 
   /** Reads the tools in several turns of the event loop. Their order does not matter. */
-  static async of(tools: readonly FindableTool[], scheduler: TaskScheduler): Promise<ToolIndex> {
+  static async of(tools: readonly FindableTool[], timing: Timing): Promise<ToolIndex> {
+    const { scheduler } = timing;
     const share = (all: number, least: number) => Math.max(least, Math.floor(all / tools.length));
     const units = Math.min(MAX_TEXT_UNITS, share(MAX_UNITS, MIN_UNITS));
     const vocabulary = new Vocabulary();
@@ -98,7 +106,7 @@ export class ToolIndex {
       tools.map(({ server }) => servers.get(server) ?? []),
       vocabulary,
       await counts.postings(vocabulary.size, scheduler),
-      scheduler,
+      timing,
     );
   }
 
@@ -110,17 +118,19 @@ export class ToolIndex {
   /**
    * Names of at most `limit` tools, best first; equal ones in the order of their names. Each word of the query
    * counts by the best of its meanings, and a tool that matches in many words more than one that matches well in a
-   * single one. One search after the other, each word in a task of its own.
+   * single one. One search after the other, each word in a task of its own; callers take turns. Rejects when `signal` is
+   * aborted.
    */
-  find(query: string, limit: number): Promise<string[]> {
-    return this.#searches.take(async () => {
+  find(query: string, limit: number, { ownerId, signal }: Searcher = {}): Promise<string[]> {
+    const start = async () => {
       const words = wordsOf(query.slice(0, MAX_TEXT_UNITS)).slice(0, MAX_WORDS);
       this.#totals.fill(0);
       this.#matches.fill(0);
       const counted = new Set<string>();
       await this.#scheduler.each(words, (word) => this.#count(word, counted));
       return this.#best(limit, counted);
-    });
+    };
+    return this.#searches.take({ shareId: ownerId, ...(signal && { signal }), start });
   }
 
   #best(limit: number, counted: ReadonlySet<string>): string[] {

@@ -63,7 +63,11 @@ function setUp(owner: Owner = ADA, scheduler = untimedScheduler()) {
     timeoutFor: () => 4_000,
     movesUnsafe: () => false,
   };
-  const aggregated = new AggregateBackends({ ...deps, lists, indexes: new ToolIndexes() });
+  const aggregated = new AggregateBackends({
+    ...deps,
+    lists,
+    indexes: new ToolIndexes({ ...CLOCK, scheduler }),
+  });
   const route = aggregated.route.bind(aggregated);
   const session = new AggregateSession({ value, owner, handshake: HANDSHAKE }, { ...deps, route });
   const ask = async (request: ExchangeRequest) => {

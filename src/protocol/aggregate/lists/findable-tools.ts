@@ -6,7 +6,7 @@ import type { Observable, Subscription } from 'rxjs';
 import { canonicalText, type JsonObject } from '../../../domain/json/json.ts';
 import type { Client } from '../../../domain/mcp/client.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
-import { SerialQueue } from '../../../domain/time/serial-queue.ts';
+import { FairSlots } from '../../../domain/time/fair-slots.ts';
 import type { Timing } from '../../../domain/time/task-scheduler.ts';
 import { shortKey } from '../../client-bounds.ts';
 import type { FindableTool, ToolIndex } from '../../tool-search/tool-index.ts';
@@ -51,10 +51,17 @@ export class ToolIndexes {
     maxSize: MAX_BYTES,
     sizeCalculation: ({ bytes }) => Math.min(bytes, MAX_BYTES),
   });
-  /** The readings of lists, one at a time: each takes as much memory again until it turns out that the list is known. */
-  readonly readings = new SerialQueue();
+  /**
+   * The readings of lists, one at a time: each takes as much memory again until it turns out that the list is known. Callers
+   * take turns.
+   */
+  readonly readings: FairSlots;
   /** The digest of a list, by its tools, as long as they are kept. */
   readonly digests = new WeakMap<readonly JsonObject[], string>();
+
+  constructor(timing: Timing) {
+    this.readings = new FairSlots({ atOnce: 1, atOncePerShare: 1, ...timing });
+  }
 }
 
 /**
@@ -101,13 +108,16 @@ export class FindableTools {
     const { directory, clock, indexes } = this.#deps;
     const version = this.#version;
     const { items, missing } = await directory.listing('tools', client);
-    const { digest, kept } = await indexes.readings.take(() => this.#indexed(items, client));
+    const { digest, kept } = await indexes.readings.take({
+      shareId: client.owner.id,
+      start: () => this.#indexed(items, client),
+    });
     this.#ofCaller.set(key, { digest, missing, version, readAtMs: clock.now() });
     return { ...kept, missing };
   }
 
   async #indexed(items: readonly JsonObject[], client: Client): Promise<{ digest: string; kept: Kept }> {
-    const { directory, scheduler, indexes } = this.#deps;
+    const { directory, scheduler, clock, indexes } = this.#deps;
     const read = indexes.digests.get(items);
     const same = read === undefined ? undefined : indexes.kept.get(read);
     if (read !== undefined && same !== undefined) return { digest: read, kept: same };
@@ -130,7 +140,7 @@ export class FindableTools {
     const known = indexes.kept.get(digest);
     if (known !== undefined) return { digest, kept: known };
     const { ToolIndex } = await import('../../tool-search/tool-index.ts');
-    const index = await ToolIndex.of(tools, scheduler);
+    const index = await ToolIndex.of(tools, { clock, scheduler });
     const kept = { index, texts, bytes: Math.max(1, bytes + index.bytes) };
     indexes.kept.set(digest, kept);
     return { digest, kept };
