@@ -297,6 +297,41 @@ test('a row that is gone is written again', async () => {
   assert.equal(await storedOf(session), { ...NEW, logLevel: 'info' });
 });
 
+test('a client that waits for a row that is not stored is told that it is not', async () => {
+  const large = new Session('large');
+  large.value = { ...NEW, uris: ['x'.repeat(17_000)] };
+  const saved = new StoredRow(keeper, large, 'new').save();
+  await pass(5);
+  assert.is(await saved, false, 'too large');
+  assert.is(keeper.counts.late, 0, 'the database answers');
+
+  const taken = new Session('taken');
+  const kept = new StoredRow(keeper, taken, 'new');
+  await kept.save();
+  await sessions.claim(await sessions.read([kept.key]), { node: 'm', life: 'life-2--' });
+  taken.value = { ...NEW, logLevel: 'info' };
+  const changed = kept.save();
+  await pass(5);
+  assert.equal([await changed, taken.isTakenOver], [false, true]);
+});
+
+test('a row is not released while its last change is not written', async () => {
+  keeper = new SessionKeeper({
+    ...{ store: keeper.store, node: 'n', life: 'life-1--', ...KEPT, clock: simulatedClock },
+    holders: { decideSession: async () => ({ do: 'recover' }) },
+  });
+  const session = new Session('s');
+  const kept = new StoredRow(keeper, session, 'new');
+  await kept.save();
+  session.value = { ...NEW, unsafe: 'yes' };
+  before = () => Promise.reject(databaseUnavailable(new Error('away')));
+  kept.end('drained', true);
+  await pass(5);
+  assert.is(operations.at(-1), 'update 1');
+  const [row] = await sessions.read([kept.key]);
+  assert.is(row?.life, 'life-1--', 'a stale row is not given to another node');
+});
+
 test('rows of earlier lives are bounded shortly after the start, and go after the idle time', async () => {
   const old = (n: number, usedAt: string) => ({
     ...{ key: rowKeyOf(`${n}`), node: 'n', life: 'life-0--', generation: 1, value: '{}' },

@@ -158,7 +158,7 @@ export class SessionKeeper implements RowWriter {
   add(row: StoredRow): void {
     if (!this.#pending.has(row) && this.#pending.size >= MAX_PENDING) {
       this.counts.dropped += 1;
-      row.settle();
+      row.settle(false);
       return;
     }
     this.#pending.add(row);
@@ -184,11 +184,11 @@ export class SessionKeeper implements RowWriter {
     if (this.#isClosed) endWait(false);
     this.#waits.add(endWait);
     const first = Promise.race([written, ended]);
-    const isWritten = (await settlesWithin(first, waitMs, this.clock)) && (await first);
+    const isInTime = await settlesWithin(first, waitMs, this.clock);
     this.#waits.delete(endWait);
-    if (isWritten) return true;
-    this.#isStoreAway = true;
-    this.counts.late += 1;
+    if (isInTime && (await first)) return true;
+    if (!isInTime) this.#isStoreAway = true;
+    if (this.#isStoreAway) this.counts.late += 1;
     return false;
   }
 
@@ -221,12 +221,13 @@ export class SessionKeeper implements RowWriter {
     this.#next = { atMs: now() + waitMs, cancel: background.alarm(waitMs, () => this.#begin()) };
   }
 
-  /** Writes all changes; stops at the first failure. */
-  async #writeAll(): Promise<void> {
+  /** Writes all changes. Stops at the first failure, and returns false then. */
+  async #writeAll(): Promise<boolean> {
     while (this.#writing !== undefined || this.#pending.size > 0) {
       this.#begin();
-      if ((await this.#writing) === false) return;
+      if ((await this.#writing) === false) return false;
     }
+    return true;
   }
 
   /** Writes one group. Returns false after a failure; the group is then written again later. */
@@ -272,21 +273,22 @@ export class SessionKeeper implements RowWriter {
   }
 
   /**
-   * Releases rows, after their last changes are written. Stops at the first failure, since the end of this life frees
-   * the rows, too.
+   * Releases rows, after their last changes are written. Stops at the first failure: this life continues the other
+   * sessions if it is asked, and its end frees their rows, too.
    */
   async #releaseAll(): Promise<void> {
     const { node, life } = this.ownLife;
     const keys = this.#keysToRelease ?? [];
     try {
-      while (keys.length > 0) {
-        await this.#writeAll();
+      while (keys.length > 0 && (await this.#writeAll())) {
         const rows = await this.store.read(keys.splice(0, MAX_SESSION_ROWS));
         const own = rows.filter((row) => row.life === life);
         if (own.length > 0) await this.store.claim(own, { node, life: RELEASED });
       }
     } catch {
-      keys.length = 0; // the database is away
+      // The database is away.
+    } finally {
+      keys.length = 0;
     }
   }
 

@@ -138,12 +138,12 @@ export class StoredRow implements SessionRow {
     this.#stored = value;
     if (value === undefined) this.#inserted = undefined;
     if (value !== undefined && this.#isDifferent) this.#keeper.add(this);
-    else this.settle();
+    else this.settle(value !== undefined || this.#isOver);
   }
 
-  /** Ends the wait of clients for a write. `isStored`: false after a failure. */
-  settle(isStored = true): void {
-    this.#written?.resolve(isStored);
+  /** Ends the wait of clients for a write. `isWritten`: the row has the value, or is deleted with its session. */
+  settle(isWritten: boolean): void {
+    this.#written?.resolve(isWritten);
     this.#written = undefined;
   }
 
@@ -157,7 +157,7 @@ export class StoredRow implements SessionRow {
     this.#isOver = true;
     this.#stored = undefined;
     this.#inserted = undefined;
-    this.settle();
+    this.settle(false);
   }
 
   get #isDifferent(): boolean {
