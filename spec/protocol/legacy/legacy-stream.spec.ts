@@ -2,6 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { BYTES_PER_PIECE } from '../../../src/domain/memory/held-bytes.ts';
 import type { McpSession } from '../../../src/domain/sessions/mcp-session.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { GetStream } from '../../../src/protocol/legacy/get-stream.ts';
@@ -28,6 +29,7 @@ function begun() {
     budget: new EventBudget(),
     clock: { ...systemClock, now: Date.now },
     sessionId: 's',
+    ownerId: 'ann',
     generation: 1,
   };
   const stream = new LegacyStream({ ...common, key: 'k1' });
@@ -97,6 +99,7 @@ function setUp(budget = new EventBudget()) {
       budget,
       clock: { ...systemClock, now: Date.now },
       sessionId: 's',
+      ownerId: 'ann',
       generation: 1,
       key,
       onDiscarded: () => streams.delete(key),
@@ -133,7 +136,7 @@ test('an ended stream can be resumed for a minute', () => {
   const expired = (laterMs: number) => streams.get(two)?.isAbandoned(Date.now() + laterMs);
   assert.equal([expired(59_000), resume(one)?.isEnded, expired(60_000)], [false, true, true]);
   for (const stream of streams.values()) stream.discard();
-  assert.equal([resume(two), budget.needed.total], [undefined, 0]);
+  assert.equal([resume(two), budget.neededBytes], [undefined, 0]);
 });
 
 test('a stream whose client has no event id to resume with is discarded when it ends', () => {
@@ -154,17 +157,17 @@ test('of streams that ended on their connection the latest 4,096 are stored, and
   assert.equal([resume(first), streams.size], [undefined, 4_097]);
   assert.is(resume(lost.stream.key)?.messages.length, 1, 'its connection broke off');
   const small = setUp(new EventBudget(4 * MIB));
-  const keys = [1, 2, 3].map(() => small.take(`"${'x'.repeat(MIB / 2 - 10)}"`));
+  const keys = [1, 2, 3].map(() => small.take(`"${'x'.repeat(MIB / 2 - 300)}"`));
   const found = keys.map((key) => small.resume(key) !== undefined);
   assert.equal(found, [false, true, true]);
 });
 
 test('a session with many ended streams has room for the events of others', () => {
   const { begin, take } = setUp();
-  for (let count = 0; count < 8; count += 1) take(`"${'x'.repeat(MIB - 10)}"`);
+  for (let count = 0; count < 8; count += 1) take(`"${'x'.repeat(MIB - 300)}"`);
   const { stream, reply } = begin();
   reply.lose();
-  stream.answer(`"${'y'.repeat(MIB - 100)}"`, 1, true);
+  stream.answer(`"${'y'.repeat(MIB - 300)}"`, 1, true);
   assert.ok(stream.bytes > MIB - 100);
 });
 
@@ -172,6 +175,7 @@ test('messages that wait for a stream by GET need budget until the session ends'
   const [budget, session] = [new EventBudget(), new SessionBackends().add('s', 'ann')];
   const own = {
     sessionId: 's',
+    ownerId: 'ann',
     generation: 1,
     nextKey: () => '1',
     isPending: () => true,
@@ -180,38 +184,65 @@ test('messages that wait for a stream by GET need budget until the session ends'
   const deps = { budget, clock: { ...systemClock, now: Date.now }, ...own };
   const stream = new GetStream(session, deps);
   stream.notify('waiting');
-  assert.is(budget.needed.total, 7);
+  assert.is(budget.neededBytes, 7 + BYTES_PER_PIECE);
   stream.close();
-  assert.is(budget.needed.total, 0);
+  assert.is(budget.neededBytes, 0);
 });
 
-const newLog = (budget = new EventBudget(), sessionId = 's') => new MessageLog({ budget, sessionId }, 256);
+const newLog = (budget = new EventBudget(), sessionId = 's', ownerId = sessionId) =>
+  new MessageLog({ budget, sessionId, ownerId }, { most: 256 });
+/** A message that counts as this many bytes. */
+const counting = (bytes: number) => Buffer.alloc(bytes - BYTES_PER_PIECE);
 const numbersIn = (log: MessageLog) => log.messages.map(({ number }) => number);
 
 test('a stream stores its latest 256 events', () => {
   const log = newLog();
   for (let number = 1; number <= 300; number += 1) log.append(number, 'é');
-  assert.equal([numbersIn(log)[0], log.messages.length, log.bytes], [45, 256, 512]);
+  assert.equal([numbersIn(log)[0], log.messages.length, log.bytes], [45, 256, 256 * (2 + BYTES_PER_PIECE)]);
 });
 
 test('a stream stores its latest 1 MiB of events', () => {
   const log = newLog();
-  for (let number = 1; number <= 5; number += 1) log.append(number, Buffer.alloc(MIB / 4));
+  for (let number = 1; number <= 5; number += 1) log.append(number, counting(MIB / 4));
   assert.equal([numbersIn(log), log.bytes], [[2, 3, 4, 5], MIB]);
-  assert.is(log.append(6, Buffer.alloc(MIB + 1)), false);
+  assert.is(log.append(6, counting(MIB + 1)), false);
   assert.equal(numbersIn(log), [2, 3, 4, 5]);
 });
 
 test('the streams of a session store at most 4 MiB of needed events together, those of all sessions 192 MiB', () => {
   const budget = new EventBudget();
   const logs = Array.from({ length: 5 }, () => newLog(budget));
-  const append = (log: MessageLog | undefined) => log?.append(1, Buffer.alloc(MIB));
+  const append = (log: MessageLog | undefined) => log?.append(1, counting(MIB));
   assert.equal(logs.map(append), [true, true, true, true, false]);
   for (let times = 0; times < 2; times += 1) logs[0]?.clear();
   assert.equal([append(logs[4]), append(logs[0])], [true, false]);
   for (let count = 4; count < 192; count += 1) assert.is(append(newLog(budget, `${count}`)), true);
   assert.is(append(newLog(budget, 'one more')), false);
   assert.is(append(logs[4]), true, 'its own oldest event makes room');
+});
+
+test('the sessions of one owner store at most a quarter of what those of all may', () => {
+  const budget = new EventBudget();
+  const append = (log: MessageLog) => log.append(1, counting(MIB));
+  const stored = Array.from({ length: 60 }, (_, n) => append(newLog(budget, `s${n}`, 'ann')));
+  assert.is(stored.filter(Boolean).length, 48);
+  assert.is(append(newLog(budget, 'other', 'bob')), true);
+});
+
+test('a small answer that is stored does not keep the buffer from which Node cut it', () => {
+  const { streams, open } = setUp();
+  const small = Buffer.allocUnsafe(100).fill('1');
+  assert.ok(small.buffer.byteLength > 1_000, 'it shares a buffer');
+  const log = newLog();
+  log.append(1, small);
+  assert.is(log.messages[0]?.data, small, 'not copied while its client is there');
+  log.own();
+  log.append(2, small);
+  for (const { data } of log.messages) assert.is(Buffer.from(data).equals(small), true);
+  const kept = log.messages.map(({ data }) => (typeof data === 'string' ? 0 : data.buffer.byteLength));
+  assert.equal(kept, [100, 100]);
+  open(new RecordedReply(), true).answer(small, 1, true);
+  assert.is(streams.size, 1);
 });
 
 test.run();

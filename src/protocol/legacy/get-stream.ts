@@ -48,7 +48,8 @@ export class GetStream {
   constructor(session: McpSession, deps: GetStreamDeps) {
     this.#session = session;
     this.#deps = deps;
-    this.#waiting = new MessageLog(deps, LIMITS.undeliveredMessages, false);
+    this.#waiting = new MessageLog(deps, { most: LIMITS.undeliveredMessages, dropsOldest: false });
+    this.#waiting.own();
   }
 
   /** True while there is a stream, or one that its client may resume. */

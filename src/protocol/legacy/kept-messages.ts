@@ -18,13 +18,13 @@ export class KeptMessages {
   #endKeeping: (() => void) | undefined;
 
   constructor(deps: LogDeps, clock: Clock) {
-    this.#log = new MessageLog(deps, MAX_KEPT);
+    this.#log = new MessageLog(deps, { most: MAX_KEPT });
+    this.#log.own();
     this.#clock = clock;
   }
 
-  /** Stores a copy of the message, since a small answer may be part of a large buffer. */
   keep(data: Uint8Array | string, number: number): void {
-    this.#log.append(number, typeof data === 'string' ? data : Buffer.from(Uint8Array.from(data).buffer));
+    this.#log.append(number, data);
     if (this.#endKeeping === undefined) this.#forgetLater();
   }
 

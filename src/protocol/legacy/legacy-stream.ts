@@ -4,6 +4,7 @@
 
 import { parseExact } from '../../domain/json/json.ts';
 import { idValue, type JsonRpcId, RPC, readId } from '../../domain/mcp/jsonrpc.ts';
+import { BYTES_PER_PIECE, inOwnMemory } from '../../domain/memory/held-bytes.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { MAX_UNREAD_BYTES } from '../client-bounds.ts';
@@ -17,7 +18,7 @@ const MAX_LOG_BYTES = MIB;
 const MAX_BYTES_PER_SESSION = 4 * MIB;
 /** The most bytes of all sessions of one endpoint, of which a quarter is for spare streams. */
 const MAX_BYTES = 256 * MIB;
-/** The most spare streams. A small answer may retain 8 KiB: the buffer that Node cut it from. */
+/** The most spare streams. */
 const MAX_SPARE_STREAMS = 4_096;
 /** The most stored events of one stream, the latest ones. */
 const MAX_EVENTS = 256;
@@ -72,7 +73,7 @@ export class LegacyStream {
 
   constructor(deps: StreamDeps) {
     this.#deps = deps;
-    this.#log = new MessageLog(deps, MAX_EVENTS);
+    this.#log = new MessageLog(deps, { most: MAX_EVENTS });
     this.#suffix = suffixFor(deps.request);
   }
 
@@ -82,6 +83,10 @@ export class LegacyStream {
 
   get sessionId(): string {
     return this.#deps.sessionId;
+  }
+
+  get ownerId(): string {
+    return this.#deps.ownerId;
   }
 
   get isLive(): boolean {
@@ -206,19 +211,23 @@ export class LegacyStream {
   }
 
   #end(): void {
+    const canResume = this.#hasFirstId || this.#lastNumber > 1;
+    if (!canResume || this.#log.bytes === 0) {
+      this.discard();
+      return;
+    }
     const socket = this.#detach();
     this.#stage = 'ended';
     this.#carriedAtMs = this.#deps.clock.now();
     socket?.end();
-    const canResume = this.#hasFirstId || this.#lastNumber > 1;
-    if (!canResume || this.#log.bytes === 0) this.discard();
-    else if (socket !== undefined) this.#deps.budget.addSpare(this);
+    if (socket !== undefined) this.#deps.budget.addSpare(this);
   }
 
   #detach(): McpStream | undefined {
     const socket = this.#socket;
     if (socket !== undefined) this.#carriedAtMs = this.#deps.clock.now();
     this.#socket = undefined;
+    this.#log.own();
     return socket;
   }
 
@@ -265,45 +274,59 @@ function tooLarge(id: JsonRpcId): string {
   return errorMessage(id, { code: RPC.internalError, message });
 }
 
-/** The memory in which the messages of a log are counted, and the session to which they belong. */
+/** The memory in which the messages of a log are counted, and the session and the caller to which they belong. */
 export interface LogDeps {
   readonly budget: EventBudget;
   readonly sessionId: string;
+  readonly ownerId: string;
+}
+
+/** Each counts BYTES_PER_PIECE besides its content. */
+interface StoredMessage {
+  readonly number: number;
+  readonly data: Uint8Array | string;
+  readonly bytes: number;
 }
 
 /** The messages of one log, oldest first, each with a number that the owner of the log chooses. */
 export class MessageLog {
-  readonly #budget: UserShares;
-  readonly #sessionId: string;
+  readonly #deps: LogDeps;
   readonly #most: number;
   readonly #dropsOldest: boolean;
+  #isOwn = false;
   /** The stored messages, oldest first. */
-  messages: { readonly number: number; readonly data: Uint8Array | string; readonly bytes: number }[] = [];
+  messages: StoredMessage[] = [];
   bytes = 0;
 
-  /** `most`: the most messages. `dropsOldest`: the oldest messages make room for new ones. */
-  constructor({ budget, sessionId }: LogDeps, most: number, dropsOldest = true) {
-    this.#budget = budget.needed;
-    this.#sessionId = sessionId;
+  /** `most`: the most messages. `dropsOldest`: the oldest messages make room for new ones. Default: true. */
+  constructor(deps: LogDeps, { most, dropsOldest = true }: { most: number; dropsOldest?: boolean }) {
+    this.#deps = deps;
     this.#most = most;
     this.#dropsOldest = dropsOldest;
   }
 
   /** Stores a message. Returns false when there is no room. */
   append(number: number, data: Uint8Array | string): boolean {
-    const bytes = Buffer.byteLength(data);
+    const bytes = Buffer.byteLength(data) + BYTES_PER_PIECE;
     if (bytes > MAX_LOG_BYTES) return false;
     while (!this.#takeRoom(bytes)) {
       if (!this.#dropsOldest || this.messages.length === 0) return false;
       this.#dropOldest();
     }
-    this.messages.push({ number, data, bytes });
+    this.messages.push({ number, data: this.#isOwn ? ownDataOf(data) : data, bytes });
     this.bytes += bytes;
     return true;
   }
 
+  /** Copies all messages, now and later, out of the buffers that they share with others: they are stored for long. */
+  own(): void {
+    if (this.#isOwn) return;
+    this.#isOwn = true;
+    this.messages = this.messages.map((message) => ({ ...message, data: ownDataOf(message.data) }));
+  }
+
   clear(): void {
-    this.#budget.release(this.#sessionId, this.bytes);
+    this.#deps.budget.release(this.#deps, this.bytes);
     this.messages = [];
     this.bytes = 0;
   }
@@ -316,19 +339,28 @@ export class MessageLog {
   #dropOldest(): void {
     const { bytes } = this.messages.shift() ?? { bytes: 0 };
     this.bytes -= bytes;
-    this.#budget.release(this.#sessionId, bytes);
+    this.#deps.budget.release(this.#deps, bytes);
   }
 
   #takeRoom(bytes: number): boolean {
     const isWithinBounds = this.messages.length < this.#most && this.bytes + bytes <= MAX_LOG_BYTES;
-    return isWithinBounds && this.#budget.take(this.#sessionId, bytes);
+    return isWithinBounds && this.#deps.budget.take(this.#deps, bytes);
   }
 }
 
+function ownDataOf(data: Uint8Array | string): Uint8Array | string {
+  return typeof data === 'string'
+    ? data
+    : inOwnMemory(Buffer.from(data.buffer, data.byteOffset, data.length));
+}
+
+type LogOwner = Pick<LogDeps, 'sessionId' | 'ownerId'>;
+
 /** Bounds the memory of the stored events of all sessions of one endpoint. */
 export class EventBudget {
-  /** The bytes of needed events, by session. */
-  readonly needed: UserShares;
+  /** The bytes of needed events, by owner, and by session. */
+  readonly #byOwner: UserShares;
+  readonly #bySession: UserShares;
   readonly #mostSpareBytes: number;
   /** The ended streams whose clients have probably received all events. Only the bounds of spare memory apply to them. */
   readonly #spare = new Set<LegacyStream>();
@@ -338,12 +370,29 @@ export class EventBudget {
   constructor(bytes: number = MAX_BYTES) {
     const most = Math.min(bytes, MAX_BYTES);
     this.#mostSpareBytes = Math.floor(most / 4);
-    this.needed = new UserShares(most - this.#mostSpareBytes, MAX_BYTES_PER_SESSION);
+    this.#byOwner = new UserShares(most - this.#mostSpareBytes);
+    this.#bySession = new UserShares(most - this.#mostSpareBytes, MAX_BYTES_PER_SESSION);
+  }
+
+  get neededBytes(): number {
+    return this.#byOwner.total;
+  }
+
+  /** Counts these bytes and returns true, if they are within the bounds of the session, its owner and all. */
+  take({ sessionId, ownerId }: LogOwner, bytes: number): boolean {
+    if (!this.#bySession.fits(sessionId, bytes) || !this.#byOwner.take(ownerId, bytes)) return false;
+    this.#bySession.add(sessionId, bytes);
+    return true;
+  }
+
+  release({ sessionId, ownerId }: LogOwner, bytes: number): void {
+    this.#bySession.release(sessionId, bytes);
+    this.#byOwner.release(ownerId, bytes);
   }
 
   /** Counts the bytes of the stream as spare from now on; the oldest spare streams are discarded to make room. */
   addSpare(stream: LegacyStream): void {
-    this.needed.release(stream.sessionId, stream.bytes);
+    this.release(stream, stream.bytes);
     this.#spare.add(stream);
     this.#spareBytes += stream.bytes;
     for (const oldest of this.#spare) {
@@ -352,10 +401,11 @@ export class EventBudget {
     }
   }
 
-  /** Counts the bytes of the stream for its session again. Without effect for a stream that is not spare. */
+  /** Counts the bytes of the stream for its session and owner again. Without effect for a stream that is not spare. */
   deleteSpare(stream: LegacyStream): void {
     if (!this.#spare.delete(stream)) return;
     this.#spareBytes -= stream.bytes;
-    this.needed.add(stream.sessionId, stream.bytes);
+    this.#bySession.add(stream.sessionId, stream.bytes);
+    this.#byOwner.add(stream.ownerId, stream.bytes);
   }
 }

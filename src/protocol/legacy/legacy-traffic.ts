@@ -261,7 +261,8 @@ export class LegacyTraffic implements LegacyCallDeps {
 
   get #streamDeps(): SessionStreamDeps {
     const { budget, clock } = this.#deps;
-    return { budget, clock, sessionId: this.#session.id, generation: this.#generation };
+    const { id: sessionId, value } = this.#session;
+    return { budget, clock, sessionId, ownerId: value.ownerId, generation: this.#generation };
   }
 
   get #generation(): number {

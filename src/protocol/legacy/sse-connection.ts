@@ -62,8 +62,9 @@ export class SseConnection {
   constructor(id: string, opened: McpRequest, backends: Backends, deps: SseConnectionDeps) {
     this.#id = id;
     this.#position = new SsePosition(id, opened.headers);
-    this.#kept = new KeptMessages({ budget: deps.legacy.budget, sessionId: id }, deps.clock);
     this.ownerId = opened.principal.id;
+    const { budget } = deps.legacy;
+    this.#kept = new KeptMessages({ budget, sessionId: id, ownerId: this.ownerId }, deps.clock);
     this.#opened = opened;
     this.#backends = backends;
     this.#deps = deps;
