@@ -446,6 +446,14 @@ test('an answer that a client has is followed by no error, however often the cli
   assert.equal(lost, [[], []]);
 });
 
+test('a refused message with the id of a running request does not end that request', () => {
+  const position = new SsePosition(newSessionId('life-one'), {});
+  position.begin({ ...CALL, id: 'a' });
+  const running = position.eventId;
+  position.end(position.begin({ ...CALL, id: 'a' }));
+  assert.is(position.eventId, running);
+});
+
 test('so are those of a session that does not continue; the next stream gets 404', async () => {
   const { open, backends, session } = setUpEarlier();
   backends.sessions.clear();

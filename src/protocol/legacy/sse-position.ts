@@ -86,13 +86,14 @@ export class SsePosition {
     return this.#number;
   }
 
-  /** The requests of a POST. */
+  /** The requests of a POST, without those whose ids wait for answers already. */
   begin(parsed: unknown): readonly JsonRpcId[] {
     const begun: JsonRpcId[] = [];
     for (const message of Array.isArray(parsed) ? parsed : [parsed]) {
       const { id, method } = Object(message);
       const read = typeof method === 'string' ? readId(id) : undefined;
       if (typeof read !== 'string' && typeof read !== 'number') continue; // a larger number has no place in JSON
+      if (this.#waiting.has(read)) continue;
       this.#waiting.add(read);
       begun.push(read);
     }
