@@ -4,7 +4,7 @@
 import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import {
   encryptionKeys,
   localSecrets,
@@ -148,6 +148,7 @@ function passwordFileName({ place, file, printable }: DatabaseDescription, pid: 
 
 /** Source: XDG Base Directory Specification. */
 function userStateFolder(env: Readonly<Record<string, string | undefined>>): string {
-  const base = env.XDG_STATE_HOME || env.LOCALAPPDATA || join(homeFolder(env), '.local', 'state');
+  const named = [env.XDG_STATE_HOME, env.LOCALAPPDATA].find((path) => isAbsolute(path ?? ''));
+  const base = named ?? join(homeFolder(env), '.local', 'state');
   return join(base, 'stagedoor');
 }

@@ -3,7 +3,7 @@
 // present file system; the caller decides what else is refused. Source: ADR 87.
 
 import { existsSync, realpathSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { homedir, userInfo } from 'node:os';
 import { dirname, isAbsolute, join, normalize, resolve } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ProgramUser, Variables } from '../domain/instances/command.ts';
@@ -108,11 +108,13 @@ export function credentialsPath(env: Variables, platform: NodeJS.Platform = proc
   return join(folder, 'stagedoor', 'credentials.json');
 }
 
-/** `HOME`, else the folder of the account; `/`, as in containers, for a user without an account. */
+/** `HOME`, else, also for a relative path, the folder of the account; `/`, as in containers, for a user without an account. */
 export function homeFolder(env: Variables): string {
-  if (env.HOME) return env.HOME;
+  const named = env.HOME ?? '';
+  if (isAbsolute(named)) return named;
   try {
-    return homedir();
+    const own = homedir();
+    return isAbsolute(own) ? own : userInfo().homedir;
   } catch {
     return '/'; // the system knows no such user
   }

@@ -117,6 +117,8 @@ test('are stored in the configuration folder of the user', () => {
   assert.is(credentialsPath({ HOME }, 'linux'), usual);
   assert.is(credentialsPath({ HOME, XDG_CONFIG_HOME: 'x' }, 'linux'), usual);
   assert.is(credentialsPath({ HOME, XDG_CONFIG_HOME: '/x' }, 'linux'), '/x/stagedoor/credentials.json');
+  for (const relative of ['', '.', 'home'])
+    assert.is(credentialsPath({ HOME: relative }, 'linux'), credentialsPath({}, 'linux'));
   assert.is(credentialsPath({ HOME, APPDATA: '/data' }, 'win32'), '/data/stagedoor/credentials.json');
 });
 
