@@ -2,18 +2,22 @@
 // to this user alone, because everyone who can write there decides what code runs. Without such a folder, or with
 // NODE_DISABLE_COMPILE_CACHE=1, everything works, only later. Plain JavaScript that Node 12 can parse.
 
-import { mkdirSync, statSync } from 'fs';
+import { existsSync, mkdirSync, statSync } from 'fs';
 import nodeModule from 'module';
 import { homedir } from 'os';
-import { join } from 'path';
+import { isAbsolute, join } from 'path';
 
 /** Must be called before anything large is imported. Never fails; returns whether there is a cache now. */
 export function keepCompiledCode(environment = process.env) {
   if (nodeModule.enableCompileCache === undefined) return false; // before Node 22.8
   try {
-    const base = environment.XDG_CACHE_HOME || environment.LOCALAPPDATA || join(homedir(), '.cache');
-    const folder = join(base, 'stagedoor', 'compiled');
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const cache = environment.XDG_CACHE_HOME || environment.LOCALAPPDATA || join(homedir(), '.cache');
+    // From a path that is relative to the current folder, the code of others would be loaded.
+    if (!isAbsolute(cache)) return false;
+    const base = join(cache, 'stagedoor');
+    const folder = join(base, 'compiled');
+    // Not `recursive`, which never ends in a folder like /proc, in which nobody can make one.
+    for (const each of [cache, base, folder]) if (!existsSync(each)) mkdirSync(each, { mode: 0o700 });
     if (!isOurs(folder)) return false;
     nodeModule.enableCompileCache(folder);
     return true;

@@ -20,6 +20,8 @@ import { suite } from '../helpers/suite.ts';
 const test = suite('private file');
 const onPosix = test.needs(process.platform !== 'win32', 'Windows has no modes');
 
+const onLinux = test.needs(process.platform === 'linux', 'only Linux has /proc');
+
 const asRoot = test.needs(process.getuid?.() === 0, 'only root gives files to others');
 
 const folder = folderOfEach(test);
@@ -30,6 +32,10 @@ onPosix('replaces a link instead of writing through it', () => {
   symlinkSync(target, path);
   writePrivateFile(path, 'secret');
   assert.equal([readFileSync(target, 'utf8'), readFileSync(path, 'utf8')], ['of somebody else', 'secret']);
+});
+
+onLinux('is refused, without a wait, below a folder in which nobody can make one', () => {
+  assert.throws(() => writePrivateFile('/proc/none/stagedoor/secret', ''), /cannot be written \(ENOENT\)/);
 });
 
 asRoot('gives no target of a link to the owner of the original', () => {

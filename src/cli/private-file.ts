@@ -5,13 +5,13 @@ import {
   existsSync,
   lchownSync,
   lstatSync,
-  mkdirSync,
   renameSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { makeFolders } from '../config/make-folders.ts';
 import { codeOf } from '../domain/errors/errors.ts';
 import { pauseSync } from '../domain/time/clock.ts';
 import { CommandFailure, writeFailure } from './failures.ts';
@@ -25,7 +25,7 @@ const OWNER_ALONE = 0o600;
  */
 export function writePrivateFile(path: string, text: string): void {
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    makeFolders(dirname(path), 0o700);
     replaceFile(path, text, OWNER_ALONE, () => true);
   } catch (error) {
     throw writeFailure(path, error);
@@ -44,7 +44,7 @@ export function changePrivateFile<T>(path: string, change: () => T): T {
   const lock = `${path}.lock`;
   let own: string | undefined;
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    makeFolders(dirname(path), 0o700);
     own = takeLock(lock);
   } catch (error) {
     throw writeFailure(path, error);

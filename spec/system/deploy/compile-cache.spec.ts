@@ -42,12 +42,24 @@ test('is not used where no folder can be created', async () => {
   assert.is(existsSync(kept()), false);
 });
 
+test('is not in the current folder, whatever the variables say', async () => {
+  assert.is(await run('.'), 'false');
+  assert.is(await run('', { HOME: '' }), 'false');
+  assert.equal(readdirSync(folder()), ['program.mjs']);
+});
+
+test.needs(process.platform === 'linux', 'only Linux has /proc')(
+  'is not used, without a wait, below a folder in which nobody can create one',
+  async () => assert.is(await run('/proc/none/cache'), 'false'),
+);
+
 test.run();
 
-async function run(): Promise<string> {
+async function run(cache = folder(), more: NodeJS.ProcessEnv = {}): Promise<string> {
   const parameters = ['--input-type=module', '-e', script, folder('program.mjs')];
   const { NODE_DISABLE_COMPILE_CACHE: _, ...environment } = process.env;
-  const env = { ...environment, XDG_CACHE_HOME: folder() };
-  const { stdout } = await promisify(execFile)(process.execPath, parameters, { env, timeout: 20_000 });
+  const env = { ...environment, XDG_CACHE_HOME: cache, ...more };
+  const place = { cwd: folder(), env, timeout: 20_000 };
+  const { stdout } = await promisify(execFile)(process.execPath, parameters, place);
   return stdout;
 }

@@ -1,9 +1,10 @@
 // Creates the first admin of a database that has none and delivers its password to the operator only. It
 // prints and logs nothing: it returns messages as data.
 
-import { mkdir, unlink } from 'node:fs/promises';
+import { unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ConfigError } from '../../config/config-error.ts';
+import { makeFolders } from '../../config/make-folders.ts';
 import {
   type DefinedRoles,
   isActiveAdmin,
@@ -104,9 +105,11 @@ async function create(options: FirstAdminOptions): Promise<Announcements | undef
  * or by a concurrent one: its password is used, so that it is valid whichever process creates the admin.
  */
 async function passwordInFile(path: string, password: string): Promise<string> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 }).catch(() => {
+  try {
+    makeFolders(dirname(path), 0o700);
+  } catch {
     // The error of the file below explains the failure.
-  });
+  }
   const hint = 'set GATEWAY_ADMIN_PASSWORD, or start on a terminal once';
   const present = await ensureSecretFile({ path, what: WHAT, hint }, password);
   if (passwordIssue(present) === undefined) return present;

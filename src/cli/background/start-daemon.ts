@@ -2,10 +2,11 @@
 // (run-daemon.ts) and waits until its gateway is ready.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config/config.ts';
+import { makeFolders } from '../../config/make-folders.ts';
 import { codeOf, reasonOf } from '../../domain/errors/errors.ts';
 import { PACKAGE_ROOT } from '../../domain/package-root.ts';
 import { shellWord } from '../../domain/text.ts';
@@ -94,7 +95,7 @@ function openLog({ folder, log }: DaemonFiles, config: Config): number {
   const { file } = describeDatabase(config.databaseUrl, config.folder);
   const isOfDatabase = config.stateFolder === undefined && file !== undefined;
   try {
-    if (!isOfDatabase) mkdirSync(folder, { recursive: true, mode: 0o700 });
+    if (!isOfDatabase) makeFolders(folder, 0o700);
     return openSync(log, 'a', 0o600);
   } catch (error) {
     throw new UsageError(`the state folder ${folder} cannot be used: ${reasonOf(error)}`, { cause: error });

@@ -2,9 +2,10 @@
 // validate | add`: writes a template.json, checks one, and copies one into that folder; `template set | delete`,
 // `template delete-settings`: change those of a running gateway.
 
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { TEMPLATE_ROWS } from '../../balancing/policy.ts';
+import { makeFolders } from '../../config/make-folders.ts';
 import { defaultTransport } from '../../domain/instances/transport-kinds.ts';
 import { definedFields, jsonIn } from '../../domain/json/json.ts';
 import { didYouMean } from '../../domain/nearest.ts';
@@ -294,7 +295,7 @@ function writeDefinition(folder: string, id: string, text: string, isForced: boo
   const path = join(folder, id, 'template.json');
   const mayReplace = () => isForced || !existsSync(path);
   try {
-    mkdirSync(dirname(path), { recursive: true });
+    makeFolders(dirname(path));
     if (replaceFile(path, text, 0o666 & ~process.umask(), mayReplace)) return path;
   } catch (thrown) {
     throw writeFailure(path, thrown);

@@ -1,7 +1,8 @@
 // `connect --write` and `--remove`: shows the change of a client's configuration file, asks for confirmation and writes it.
 
-import { constants, copyFileSync, lstatSync, mkdirSync, realpathSync, rmSync, statSync } from 'node:fs';
+import { constants, copyFileSync, lstatSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { makeFolders } from '../../config/make-folders.ts';
 import { readRegularFile } from '../../config/read-file.ts';
 import type { ConnectKind, FileLocations } from '../../connect/connect-kind.ts';
 import { type ConnectTarget, KEY_PLACEHOLDER } from '../../connect/connect-target.ts';
@@ -78,7 +79,7 @@ function plannedText({ path, text = '' }: ConfigText, edit: ConfigEdit): string 
 function writeConfig({ path, text: before, mode }: ConfigText, after: string): string | undefined {
   const backup = `${path}.${new Date().toISOString().replace(/[-:.Z]/g, '')}.bak`;
   try {
-    if (before === undefined) mkdirSync(dirname(path), { recursive: true });
+    if (before === undefined) makeFolders(dirname(path));
     else {
       copyFileSync(path, backup, constants.COPYFILE_EXCL); // not through a link of another user
       keepOwner(path, backup);
