@@ -26,6 +26,9 @@ type Case = readonly [body: unknown, issue: string];
 const TABLE: Readonly<Record<string, readonly Case[]>> = {
   'POST /auth/api-keys': [
     [{ ...key, name: undefined }, 'body.name missing'],
+    [{ ...key, name: '' }, 'body.name string_too_short'],
+    [{ ...key, name: ' \u00a0' }, 'body.name string_pattern_mismatch'],
+    [{ ...key, name: 'a\u202eb' }, 'body.name string_pattern_mismatch'],
     [{ ...key, permissions: [] }, 'body.permissions too_short'],
     [{ ...key, permissions: ['tools:call', 'root'] }, 'body.permissions.1 enum'],
     [{ ...key, expires_at: '2999-01-01T00:00:00' }, 'body.expires_at datetime_parsing'],

@@ -82,7 +82,11 @@ export const InstanceInput = Type.Object(
     headers: Type.Optional(
       Type.Record(
         Type.String({ pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$" }),
-        Type.String({ maxLength: 8192, pattern: HEADER_TEXT }),
+        Type.String({
+          maxLength: 8192,
+          pattern: HEADER_TEXT,
+          description: 'one line of ISO 8859-1, without control characters but tabs',
+        }),
         { ...ONLY_THESE_NAMES, maxProperties: MAX_HEADERS },
       ),
     ),
