@@ -1,7 +1,7 @@
 // A gateway in the background: started, found, followed, restarted and stopped with commands, and killed. Each test uses a new
 // folder for database and state.
 
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -13,10 +13,11 @@ import { stopDaemon } from '../../../src/cli/background/start-daemon.ts';
 import { recordingTerminal } from '../../cli/recording-terminal.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { isRunning } from '../../helpers/programs/processes.ts';
-import { AS_IT_COMES, Program, runProgram } from '../../helpers/programs/program.ts';
+import { AS_IT_COMES, binPath, PLAIN, Program, runProgram } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('a gateway in the background');
+const onPosix = test.needs(process.platform !== 'win32', 'Windows has no ulimit');
 const START = ['gateway', 'start', '--background', '--port', '0'];
 
 /** A folder in which commands run; `leave` kills the gateways that run in the background there. */
@@ -145,6 +146,21 @@ test('restarts with its original options, and keeps running if the restart is im
   assert.equal([nowhere.code, nowhere.out], [1, '']);
   assert.match(nowhere.err, /keeps running: its folder \S+\/gone is gone\n$/);
   assert.is(isRunning(after.pid), true);
+});
+
+onPosix('keeps running if the disk has no space for a start', async () => {
+  const { pid } = await workspace.start();
+  // A limit of files, too, takes the first bytes of a write.
+  const limited = ['-c', 'ulimit -f 64 && exec "$@"', 'sh', process.execPath, binPath];
+  const env = { ...process.env, ...PLAIN, GATEWAY_DATABASE_URL: '', HOME: workspace.folder };
+  const { status, stderr } = spawnSync('sh', [...limited, 'gateway', 'restart'], {
+    cwd: workspace.folder,
+    encoding: 'utf8',
+    env,
+  });
+  assert.is(stderr, `stagedoor: ${workspace.folder} cannot be written (EFBIG); the gateway keeps running\n`);
+  assert.equal([status, isRunning(pid), workspace.running().pid], [1, true, pid]);
+  assert.is(workspace.has('gateway.pid'), true);
 });
 
 test('names the file with the first password, which a start without a terminal does not print', async () => {

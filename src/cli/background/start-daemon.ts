@@ -2,7 +2,8 @@
 // (run-daemon.ts) and waits until its gateway is ready.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, existsSync, openSync } from 'node:fs';
+import { closeSync, existsSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config/config.ts';
@@ -15,7 +16,7 @@ import { describeDatabase } from '../../persistence/database-url.ts';
 import { ownsGroup } from '../../programs/process-group.ts';
 import { ProcessTable } from '../../programs/process-table.ts';
 import type { CommandInput } from '../command.ts';
-import { Cancelled, CommandFailure, UsageError } from '../failures.ts';
+import { Cancelled, CommandFailure, UsageError, writeFailure } from '../failures.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import {
@@ -148,6 +149,22 @@ export async function requireDaemon(input: CommandInput, terminal: Terminal): Pr
     `no gateway runs in the background with the state folder ${files.folder}; ` +
       `start one with "${ownCommand('gateway start --background')}", or name its --state-dir, --database or --config`,
   );
+}
+
+/** The number of bytes that a start writes beside the database: its journal, the files of the daemon and their locks. */
+const START_BYTES = 256 * 1024;
+
+/** Throws CommandFailure when the disk of the state folder has no space for a start. */
+export async function requireSpace(config: Config, terminal: Terminal): Promise<void> {
+  const { folder } = await daemonFiles(config, terminal);
+  const probe = join(folder, `gateway.${process.pid}.tmp`);
+  try {
+    writeFileSync(probe, Buffer.alloc(START_BYTES), { flag: 'wx', mode: 0o600, flush: true });
+  } catch (error) {
+    throw writeFailure(folder, error, '; the gateway keeps running');
+  } finally {
+    rmSync(probe, { force: true });
+  }
 }
 
 /** Resolves when its process is gone. Throws CommandFailure when it cannot be ended. */

@@ -116,7 +116,9 @@ export const gatewayRestart: Command = {
   options: { ...DAEMON_OPTIONS, ...JSON_OPTION },
   examples: ['gateway restart', 'gateway restart --state-dir /var/lib/stagedoor'],
   run: async (input, terminal) => {
-    const { requireDaemon, startDaemon, stopDaemon } = await import('../background/start-daemon.ts');
+    const { requireDaemon, requireSpace, startDaemon, stopDaemon } = await import(
+      '../background/start-daemon.ts'
+    );
     const daemon = await requireDaemon(input, terminal);
     const { folder, words } = daemon;
     if (!existsSync(folder))
@@ -129,6 +131,7 @@ export const gatewayRestart: Command = {
     const env = nodeId === undefined ? terminal.env : { ...terminal.env, [NODE_ID_VARIABLE]: nodeId };
     const there = { ...terminal, folder, env };
     const config = readSettings(line.input, there);
+    await requireSpace(config, there);
     await stopDaemon(daemon, terminal);
     if (!input.has('json')) return startDaemon(config, words, there);
     await startDaemon(config, words, { ...there, print: terminal.note });
