@@ -20,7 +20,7 @@ export interface OAuthExchange {
 }
 
 const FORM = 'application/x-www-form-urlencoded';
-const MAX_BYTES = 16 * 1024;
+const MAX_FORM_BYTES = 16 * 1024;
 /** A longer body ends the connection. */
 const MAX_READ = 1024 * 1024;
 
@@ -31,10 +31,10 @@ export async function formOf(request: IncomingMessage, type = FORM): Promise<str
   let length = 0;
   for await (const chunk of request) {
     length += chunk.length;
-    if (length <= MAX_BYTES) chunks.push(chunk);
+    if (length <= MAX_FORM_BYTES) chunks.push(chunk);
     if (length > MAX_READ) request.destroy();
   }
-  if (!isForm || length > MAX_BYTES) return undefined;
+  if (!isForm || length > MAX_FORM_BYTES) return undefined;
   const text = Buffer.concat(chunks).toString();
   return type === FORM && hasManyFields(text) ? undefined : text;
 }

@@ -19,7 +19,7 @@ import { codeOf, OperatorError } from '../domain/errors/errors.ts';
 import { pauseSync, sleep, systemClock } from '../domain/time/clock.ts';
 
 const PIECE_BYTES = 65_536;
-const MAX_BYTES = 16 * 2 ** 20;
+const MAX_FILE_BYTES = 16 * 2 ** 20;
 /** The most bytes of a file of certificates: a chain has some KiB. */
 const MAX_PEM_BYTES = 2 ** 20;
 /** The flags of opening; O_NONBLOCK, because opening a pipe would wait for a writer. */
@@ -114,7 +114,7 @@ function wholeNow(read: Iterable<Buffer | undefined>): Buffer {
     if (piece === undefined) pauseSync(PAUSE_MS);
     else pieces.push(piece);
     bytes += piece?.length ?? 0;
-    if (bytes > MAX_BYTES) throw coded('too long');
+    if (bytes > MAX_FILE_BYTES) throw coded('too long');
   }
   return Buffer.concat(pieces);
 }

@@ -4,7 +4,7 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { SourceError } from './provider.ts';
 
 /** The most bytes of a file: certificates and configurations have some kB. */
-const MAX_BYTES = 16 * 2 ** 20;
+const MAX_FILE_BYTES = 16 * 2 ** 20;
 const PIECE_BYTES = 65_536;
 
 /**
@@ -16,7 +16,7 @@ export function readSourceFile(path: string): Buffer {
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
     const stats = fstatSync(fd);
-    const content = stats.isFile() && stats.size <= MAX_BYTES ? contentOf(fd) : undefined;
+    const content = stats.isFile() && stats.size <= MAX_FILE_BYTES ? contentOf(fd) : undefined;
     if (content !== undefined) return content;
     throw new SourceError(`${path}: is not a file of up to 16 MiB, which sync can read again`);
   } finally {
@@ -30,7 +30,7 @@ export function readSourceFile(path: string): Buffer {
  */
 function contentOf(fd: number): Buffer | undefined {
   const pieces: Buffer[] = [];
-  for (let bytes = 0; bytes <= MAX_BYTES; ) {
+  for (let bytes = 0; bytes <= MAX_FILE_BYTES; ) {
     const piece = Buffer.allocUnsafe(PIECE_BYTES);
     const count = readSync(fd, piece);
     if (count === 0) return Buffer.concat(pieces);

@@ -20,7 +20,7 @@ import { SystemLookups } from '../net/system-lookups.ts';
 import { OutsideHandshakes } from '../net/tls/outside-handshakes.ts';
 
 /** The most bytes of a body: metadata of large servers has some 10 kB. */
-const MAX_BYTES = 64 * 1024;
+const MAX_ANSWER_BYTES = 64 * 1024;
 /** The most bytes of a body that is read partly. */
 const MAX_PARTLY_BYTES = 8 * 1024 * 1024;
 const TIMEOUT_MS = 10_000;
@@ -168,7 +168,7 @@ export class BackendFetch {
       handshakes: this.#handshakes,
       alarm: clock.alarm,
       timeoutMs: TIMEOUT_MS,
-      mostBytes: MAX_BYTES,
+      mostBytes: MAX_ANSWER_BYTES,
       read,
     });
     return responseOf(answer);

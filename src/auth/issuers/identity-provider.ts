@@ -12,7 +12,7 @@ import { type Claims, claimOf } from './claims.ts';
 /** The longest wait for one answer, in seconds. */
 const TIMEOUT_SECONDS = 5;
 /** The largest answer, in bytes: tokens may contain many groups. */
-const MAX_BYTES = 256 * 1024;
+const MAX_ANSWER_BYTES = 256 * 1024;
 /** Metadata is read again after this time; a failure is remembered for a shorter one. In ms. */
 const FRESH_MS = HOUR_MS;
 const FAILED_MS = 5_000;
@@ -291,7 +291,7 @@ function boundedFetch({ alarm }: Clock): CustomFetch {
   return async (address, { method, headers, body }) => {
     if (!isSafeUrl(address.replace(/[?#].*$/s, ''))) throw new TypeError('not https');
     const answer = await askOutside(new URL(address), {
-      ...{ method, headers, alarm, mostBytes: MAX_BYTES },
+      ...{ method, headers, alarm, mostBytes: MAX_ANSWER_BYTES },
       timeoutMs: TIMEOUT_SECONDS * 1_000,
       body: body == null ? undefined : String(body),
     });

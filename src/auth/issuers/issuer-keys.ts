@@ -10,7 +10,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { askOutside, OutsideFailure } from '../../net/outside/outside-request.ts';
 
 /** The largest document, in bytes. */
-const MAX_BYTES = 64 * 1024;
+const MAX_ANSWER_BYTES = 64 * 1024;
 /** The longest wait for one document, in ms. */
 const TIMEOUT_MS = 2_500;
 /** Keys are fetched again after this time. */
@@ -146,7 +146,7 @@ export class IssuerKeys {
       headers: { Accept: 'application/json', 'User-Agent': 'stagedoor' },
       alarm: this.#options.clock.alarm,
       timeoutMs: TIMEOUT_MS,
-      mostBytes: MAX_BYTES,
+      mostBytes: MAX_ANSWER_BYTES,
     });
     if (status !== 200) throw new Unusable(`status ${status}`);
     const document = jsonIn(body.toString());

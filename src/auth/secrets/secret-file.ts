@@ -9,7 +9,7 @@ import { codeOf } from '../../domain/errors/errors.ts';
 import { isCleanText, utf8Text } from '../../domain/text.ts';
 
 /** The most bytes of a file with one line. */
-const MAX_BYTES = 4_096;
+const MAX_FILE_BYTES = 4_096;
 const ROUNDS = 3;
 
 interface SecretFile {
@@ -44,9 +44,9 @@ export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): 
       throw new ConfigError(
         `${path}: ${what} can be read by other users; "chmod 600" it, or delete it to get a new one (what it encrypted cannot be read then)`,
       );
-    const content = size > MAX_BYTES ? undefined : await contentUpTo(MAX_BYTES, file);
+    const content = size > MAX_FILE_BYTES ? undefined : await contentUpTo(MAX_FILE_BYTES, file);
     if (content === undefined)
-      throw new ConfigError(`${path}: not a file with a secret: it has over ${MAX_BYTES} bytes`);
+      throw new ConfigError(`${path}: not a file with a secret: it has over ${MAX_FILE_BYTES} bytes`);
     const text = utf8Text(content).trim();
     if (!isCleanText(text)) throw new ConfigError(`${path}: ${what} has NUL characters`);
     return text;

@@ -91,7 +91,7 @@ async function takeLock({ lock: path, folder }: DaemonFiles): Promise<{ release(
 
 const STANDARD_ERROR = 2;
 /** The size at which the file is rotated, in bytes, and the number of old ones that are kept: `gateway.log.1` is the newest. */
-const MAX_BYTES = 10 * 1024 * 1024;
+const MAX_LOG_FILE_BYTES = 10 * 1024 * 1024;
 const KEPT_FILES = 5;
 /** The interval in ms of the checks of the size of a file that workers write, too. */
 const ROTATION_MS = 1_000;
@@ -99,7 +99,7 @@ const ROTATION_MS = 1_000;
 /** The `write` of a log sink. Throws the error of a write; a rotation that fails is skipped. */
 export function rotatingLog(
   path: string,
-  { descriptor = STANDARD_ERROR, largestBytes = MAX_BYTES } = {},
+  { descriptor = STANDARD_ERROR, largestBytes = MAX_LOG_FILE_BYTES } = {},
 ): (bytes: Uint8Array) => number {
   let size = fstatSync(descriptor).size;
   return (bytes) => {
@@ -116,7 +116,7 @@ export function rotatingLog(
 
 /** Rotates the file that is standard error when it is too large, whichever processes write it. */
 function rotateLarge(path: string): void {
-  if (fstatSync(STANDARD_ERROR).size <= MAX_BYTES) return;
+  if (fstatSync(STANDARD_ERROR).size <= MAX_LOG_FILE_BYTES) return;
   rotate(path);
   ftruncateSync(STANDARD_ERROR);
 }

@@ -80,7 +80,7 @@ interface Row extends Fields {
   readonly reason?: string;
 }
 
-const MAX_BYTES = 5 * 1024 * 1024;
+const MAX_INPUT_BYTES = 5 * 1024 * 1024;
 
 /** Reads the servers in a file. Throws CommandFailure for one that cannot be read, or is of no known kind. */
 async function readServers(file: string, input: CommandInput, terminal: Terminal): Promise<ImportedFile> {
@@ -123,10 +123,10 @@ export function standardInput(): Promise<string> {
   return wholeText(process.stdin, 'standard input');
 }
 
-/** The text of all pieces. Pipes and devices have no size before they are read. Throws CommandFailure over MAX_BYTES. */
+/** The text of all pieces. Pipes and devices have no size before they are read. Throws CommandFailure over MAX_INPUT_BYTES. */
 async function wholeText(pieces: AsyncIterable<Uint8Array>, name: string): Promise<string> {
-  const bytes = await bytesWithin(pieces, MAX_BYTES);
-  if (bytes === undefined) throw new CommandFailure(`${name} has more than ${MAX_BYTES} bytes`);
+  const bytes = await bytesWithin(pieces, MAX_INPUT_BYTES);
+  if (bytes === undefined) throw new CommandFailure(`${name} has more than ${MAX_INPUT_BYTES} bytes`);
   return bytes.toString('utf8');
 }
 

@@ -15,7 +15,7 @@ import { keepOwner, replaceFile } from '../private-file.ts';
 import { isAgreed, type Terminal } from '../terminal.ts';
 import { type ConfigEdit, editedConfig } from './edit-config.ts';
 
-const MAX_BYTES = 5 * 1024 * 1024;
+const MAX_FILE_BYTES = 5 * 1024 * 1024;
 
 interface ConfigText {
   readonly path: string;
@@ -47,7 +47,7 @@ function readConfig(written: string): ConfigText {
     const found = statSync(path);
     if (!found.isFile()) throw new CommandFailure(`${path} is not a file`);
     if ((found.mode & 0o222) === 0) throw new CommandFailure(`${path} is read-only; nothing was changed`);
-    if (found.size > MAX_BYTES) throw new CommandFailure(`${path} has ${found.size} bytes: not edited`);
+    if (found.size > MAX_FILE_BYTES) throw new CommandFailure(`${path} has ${found.size} bytes: not edited`);
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readRegularFile(path));
     return { path, text, mode: found.mode & 0o777 };
   } catch (error) {

@@ -13,7 +13,7 @@ import { answerIn, type Fields, fields, objectsOf } from '../remote/answers.ts';
 const WAIT_MS = 15_000;
 /** The longest time of a search with all its pages, each of which may come late, in ms. */
 const SEARCH_MS = 60_000;
-const MAX_BYTES = 8 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 const PAGE = 100;
 /** The most pages of one search: a registry may answer with pages without servers and without end. */
 const MAX_PAGES = 50;
@@ -70,9 +70,11 @@ async function asked(registry: string, path: string): Promise<unknown> {
       headers: { Accept: 'application/json', 'User-Agent': `${name}/${version}` },
       signal: AbortSignal.timeout(WAIT_MS),
     });
-    const text = await textWithin(response, MAX_BYTES);
+    const text = await textWithin(response, MAX_ANSWER_BYTES);
     if (text === undefined)
-      throw new CommandFailure(`${registry} sent more than ${MAX_BYTES / 1024 / 1024} MiB in one answer`);
+      throw new CommandFailure(
+        `${registry} sent more than ${MAX_ANSWER_BYTES / 1024 / 1024} MiB in one answer`,
+      );
     if (response.status === 404) throw new CommandFailure(`${registry} has no server at ${path}`);
     if (response.status === 401 || response.status === 403)
       throw new CommandFailure(

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** The most bytes of the path of a socket file: 107 on Linux, 103 on macOS. */
-const MAX_BYTES = 103;
+const MAX_PATH_BYTES = 103;
 /** The length of a slash and the name of a socket file, which is the number of a worker. */
 const NAME_BYTES = 8;
 
@@ -17,7 +17,7 @@ export function openSocketFolder(
   if (process.platform === 'win32') return undefined;
   for (const root of roots) {
     const prefix = join(root, 'stagedoor-workers-');
-    if (Buffer.byteLength(`${prefix}XXXXXX`) + NAME_BYTES > MAX_BYTES) continue;
+    if (Buffer.byteLength(`${prefix}XXXXXX`) + NAME_BYTES > MAX_PATH_BYTES) continue;
     try {
       const path = mkdtempSync(prefix); // mode 0700
       return { path, remove: () => removeIfPossible(path) };

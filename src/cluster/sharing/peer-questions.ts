@@ -10,7 +10,7 @@ import { askPeer, type PeerQuestion } from '../channel/ask-peer.ts';
 import type { Peers } from '../channel/peers.ts';
 
 /** The longest answer, in bytes. */
-const MAX_BYTES = 64 * 1024;
+const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** Asks other members. */
 export interface PeerQuestions {
@@ -44,7 +44,7 @@ export function peerQuestions({ peers, nodes, clock }: PeerQuestionsOptions): Pe
       const isSilent = nodes().some((node) => node.life === life && node.state === 'silent');
       const peer = isSilent ? undefined : peers.ofLife(life);
       const principal: Principal = { id, name: id, kind: 'api-key', scopes: new Set() };
-      const question = { principal, target, waitMs, maxBytes: MAX_BYTES, clock };
+      const question = { principal, target, waitMs, maxBytes: MAX_ANSWER_BYTES, clock };
       const body = peer && (await askPeer(peer, question));
       const answer = body && jsonIn(body.toString());
       return shape.accepts(answer) ? answer : undefined;

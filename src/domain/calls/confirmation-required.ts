@@ -13,7 +13,7 @@ export const CONFIRM_MS = 10 * 60_000;
 export const CONFIRM = 'confirm';
 
 /** Bytes of the question. */
-const MAX_BYTES = 1_000;
+const MAX_QUESTION_BYTES = 1_000;
 /** Characters of each name in it. */
 const MAX_NAME = 128;
 
@@ -57,14 +57,15 @@ function question({ listed, template, own }: ConfirmedTool, args: JsonFields[str
   const { bytes } = args instanceof JsonText ? args : JsonText.ofValue(args ?? {});
   if (bytes.equals(NO_ARGUMENTS)) return `${head} without arguments?`;
   const start = `${head} with these arguments? `;
-  const shown = visible(cutBytes(bytes, MAX_BYTES));
-  if (bytes.length <= MAX_BYTES && Buffer.byteLength(start + shown) <= MAX_BYTES) return start + shown;
+  const shown = visible(cutBytes(bytes, MAX_QUESTION_BYTES));
+  if (bytes.length <= MAX_QUESTION_BYTES && Buffer.byteLength(start + shown) <= MAX_QUESTION_BYTES)
+    return start + shown;
   // The end may be what matters: the question says that there is more.
-  const left = MAX_BYTES - Buffer.byteLength(start) - REST_BYTES;
+  const left = MAX_QUESTION_BYTES - Buffer.byteLength(start) - REST_BYTES;
   let kept = '';
   let keptBytes = 0;
   let sourceBytes = 0;
-  for (const character of cutBytes(bytes, MAX_BYTES)) {
+  for (const character of cutBytes(bytes, MAX_QUESTION_BYTES)) {
     const next = visible(character);
     keptBytes += Buffer.byteLength(next);
     if (keptBytes > left) break;

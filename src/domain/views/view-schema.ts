@@ -12,7 +12,7 @@ import { isJsonObject, type JsonObject } from '../json/json.ts';
 import type { ViewDefinition } from './view.ts';
 
 /** Bytes of a definition as JSON. */
-const MAX_BYTES = 256 * 1024;
+const MAX_VIEW_BYTES = 256 * 1024;
 const MAX_SOURCES = 100;
 const MAX_TOOLS = 1_000;
 /** Characters of listed names: see `name_length`. */
@@ -105,8 +105,8 @@ export function viewIssues(value: unknown): ValidationItem[] {
   const definition: ViewDefinition = value as ViewDefinition;
   const numbers = inspectNumbers(value);
   if (numbers.length > 0) return numbers;
-  if (Buffer.byteLength(JSON.stringify(value)) > MAX_BYTES)
-    return [issue([], `A view should have at most ${MAX_BYTES} bytes`)];
+  if (Buffer.byteLength(JSON.stringify(value)) > MAX_VIEW_BYTES)
+    return [issue([], `A view should have at most ${MAX_VIEW_BYTES} bytes`)];
   return [...globIssues(definition), ...sourceIssues(definition), ...renameIssues(definition)];
 }
 

@@ -27,7 +27,7 @@ const PROBE_TERMINATE_MS = 2_000;
 /** Characters that are shown of a line that is not a message. */
 const SHOWN_CHARACTERS = 200;
 /** Bytes of output that are read of one program. */
-const MAX_BYTES = 16 * 1024 * 1024;
+const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
 
 /**
  * `passEnv`: names of the variables that it gets; `isSilent`: it has answered nothing so far, and is not waited for once more. A
@@ -133,7 +133,7 @@ class ProgramWire implements Wire {
 
   take(chunk: Buffer): void {
     this.#bytes += chunk.length;
-    if (this.#bytes > MAX_BYTES) return;
+    if (this.#bytes > MAX_OUTPUT_BYTES) return;
     this.#chunks.push(chunk);
     if (chunk.includes(NEW_LINE)) this.#onChange();
   }

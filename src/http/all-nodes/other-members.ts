@@ -38,7 +38,7 @@ const MAX_REMEMBERED = 256;
 /** Questions that one node has not answered yet. Over it: it counts as one that does not answer. */
 const MAX_ASKED = 32;
 /** Longer answers are refused: some 10,000 instances. */
-const MAX_BYTES = 8 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 
 /** Bytes of an answer that count as one task. */
 const TASK_BYTES = 32 * 1024;
@@ -205,7 +205,7 @@ export class OtherMembers {
     if (open >= MAX_ASKED) return undefined;
     this.#open.set(life, open + 1);
     const { clock } = this.#options;
-    const question = { principal, target, waitMs: WAIT_MS, maxBytes: MAX_BYTES, clock };
+    const question = { principal, target, waitMs: WAIT_MS, maxBytes: MAX_ANSWER_BYTES, clock };
     const body = askPeer(peer, question).finally(() => this.#close(life));
     const answer = this.#accepted(body, shape);
     const asked = { atMs: nowMs, answer };

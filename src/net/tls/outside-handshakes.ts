@@ -10,7 +10,7 @@ import { limitKeyUpdates } from './key-updates.ts';
 import { createTurns, type RunInTurn } from './turns.ts';
 
 /** Chains of public authorities have up to some 10 kB. */
-const MAX_BYTES = 32 * 1024;
+const MAX_HANDSHAKE_BYTES = 32 * 1024;
 const MAX_KNOWN = 10_000;
 
 interface OutsideConnection {
@@ -93,7 +93,7 @@ class HandshakeStream extends Duplex {
       return;
     }
     this.#received += bytes.length;
-    if (this.#received > MAX_BYTES) {
+    if (this.#received > MAX_HANDSHAKE_BYTES) {
       this.destroy(new Error('the handshake is too long'));
       return;
     }

@@ -24,7 +24,7 @@ interface ExtensionsDeps {
 const MAX_PAGES = 20;
 const MAX_SKILLS = 2_000;
 /** Bytes of JSON of the skills of one template. The page that exceeds them is left out, and ends the list. */
-const MAX_BYTES = 4 * 1024 * 1024;
+const MAX_SKILL_BYTES = 4 * 1024 * 1024;
 
 /** Finds the template of a method of an extension, and gathers the skills. */
 export class AggregateExtensions {
@@ -87,7 +87,7 @@ async function skillsOf(template: string, toTemplate: ToTemplate): Promise<Skill
     const params = cursor === undefined ? {} : { cursor };
     const { result, size } = await resultOf(toTemplate(template, { method: 'skills/list', params }));
     bytes += size;
-    if (!Array.isArray(result?.skills) || bytes > MAX_BYTES) break;
+    if (!Array.isArray(result?.skills) || bytes > MAX_SKILL_BYTES) break;
     skills.push(...result.skills.filter(isSkill));
     const { nextCursor } = result;
     if (

@@ -17,7 +17,7 @@ const MAX_LOG_BYTES = MIB;
 /** The most bytes of one session, without its spare streams. */
 const MAX_BYTES_PER_SESSION = 4 * MIB;
 /** The most bytes of all sessions of one endpoint, of which a quarter is for spare streams. */
-const MAX_BYTES = 256 * MIB;
+const MAX_ENDPOINT_BYTES = 256 * MIB;
 /** The most spare streams. */
 const MAX_SPARE_STREAMS = 4_096;
 /** The most stored events of one stream, the latest ones. */
@@ -367,8 +367,8 @@ export class EventBudget {
   #spareBytes = 0;
 
   /** `bytes`: the memory that the process can spare, if that is less than the usual bound. */
-  constructor(bytes: number = MAX_BYTES) {
-    const most = Math.min(bytes, MAX_BYTES);
+  constructor(bytes: number = MAX_ENDPOINT_BYTES) {
+    const most = Math.min(bytes, MAX_ENDPOINT_BYTES);
     this.#mostSpareBytes = Math.floor(most / 4);
     this.#byOwner = new UserShares(most - this.#mostSpareBytes);
     this.#bySession = new UserShares(most - this.#mostSpareBytes, MAX_BYTES_PER_SESSION);

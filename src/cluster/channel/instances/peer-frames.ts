@@ -99,7 +99,7 @@ const JSON_KIND = 0;
 const RESULT_KIND = 1;
 const HEAD_BYTES = 5;
 /** The most bytes of a frame: a result, and the bytes that JSON adds to it. */
-const MAX_BYTES = LIMITS.backendMessageBytes + 1024;
+const MAX_FRAME_BYTES = LIMITS.backendMessageBytes + 1024;
 
 /** The bytes of a frame: see the head of this file. */
 export function frameOf(frame: PeerFrame): Buffer {
@@ -138,7 +138,7 @@ export class FrameReader {
     while (this.heldBytes >= HEAD_BYTES) {
       const first = this.#first(HEAD_BYTES);
       const length = first.readUInt32BE(1);
-      if (length > MAX_BYTES) throw new RangeError('a frame of another node is too large');
+      if (length > MAX_FRAME_BYTES) throw new RangeError('a frame of another node is too large');
       if (this.heldBytes < HEAD_BYTES + length) return;
       const whole = this.#first(HEAD_BYTES + length);
       const rest = whole.subarray(HEAD_BYTES + length);

@@ -56,7 +56,7 @@ export const TOKEN_SLOTS = 4_096;
 export const MAX_TOKEN_BYTES = 16 * 1024 * 1024;
 const HEAD_BYTES = 9;
 /** A request has a head besides. */
-const MAX_BYTES = 2 * PART_BYTES;
+const MAX_MESSAGE_BYTES = 2 * PART_BYTES;
 /** Bytes that may wait in a socket before answers wait in their own lists. */
 const BUSY_BYTES = 256 * 1024;
 
@@ -80,7 +80,7 @@ export class MessageReader {
     let at = 0;
     while (all.length - at >= HEAD_BYTES) {
       const length = all.readUInt32BE(at);
-      if (length > MAX_BYTES) throw new RangeError('a message of another node is too large');
+      if (length > MAX_MESSAGE_BYTES) throw new RangeError('a message of another node is too large');
       const end = at + HEAD_BYTES + length;
       if (all.length < end) break;
       this.#onMessage(all[at + 4] ?? 0, all.readUInt32BE(at + 5), all.subarray(at + HEAD_BYTES, end));

@@ -28,7 +28,7 @@ const WAIT_MS = 1_000;
 /** The most first lists whose time of request is remembered. A forgotten one is waited for again. */
 const MAX_AWAITED = 10_000;
 /** Memory of one list of an aggregate, as values. */
-const MAX_BYTES = 128 * 1024 * 1024;
+const MAX_AGGREGATE_BYTES = 128 * 1024 * 1024;
 /** Memory of the lists that are remembered. */
 const MAX_REMEMBERED_BYTES = 64 * 1024 * 1024;
 
@@ -108,7 +108,7 @@ export class AggregateLists {
   }
 
   /**
-   * The lists of these templates, in their order, within MAX_BYTES together. Takes about a second, or
+   * The lists of these templates, in their order, within MAX_AGGREGATE_BYTES together. Takes about a second, or
    * FIRST_WAIT_MS when the list of a template was never read before. Never rejects.
    */
   async gather(list: ListField, templates: readonly string[], client: Client): Promise<GatheredList[]> {
@@ -129,7 +129,8 @@ export class AggregateLists {
       const found = gathered.get(template) ?? NOTHING;
       if (found === NOTHING) return [];
       total += found.bytes;
-      if (total > MAX_BYTES) return [{ template, items: [], missing: 'All lists together are too large.' }];
+      if (total > MAX_AGGREGATE_BYTES)
+        return [{ template, items: [], missing: 'All lists together are too large.' }];
       return [{ template, ...found }];
     });
     const { tools } = client.owner;

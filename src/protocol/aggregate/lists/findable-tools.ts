@@ -16,7 +16,7 @@ import type { Directory, Listing } from './directory.ts';
 /** The most callers whose tools are remembered. */
 const MAX_CALLERS = 1_000;
 /** Memory of all indexes of a gateway. */
-const MAX_BYTES = 128 * 1024 * 1024;
+const MAX_INDEX_BYTES = 128 * 1024 * 1024;
 /** Memory of one tool besides the text of its definition and its words in the index, about. */
 const BYTES_PER_TOOL = 512;
 /** The time after which the tools are listed again, in the background: not every server announces a change. */
@@ -48,8 +48,8 @@ type Kept = Omit<IndexedTools, 'missing'> & { readonly bytes: number };
 export class ToolIndexes {
   /** The indexes. One that is larger than the bound of all is kept alone: it would be made for each search otherwise. */
   readonly kept = new LRUCache<string, Kept>({
-    maxSize: MAX_BYTES,
-    sizeCalculation: ({ bytes }) => Math.min(bytes, MAX_BYTES),
+    maxSize: MAX_INDEX_BYTES,
+    sizeCalculation: ({ bytes }) => Math.min(bytes, MAX_INDEX_BYTES),
   });
   /**
    * The readings of lists, one at a time: each takes as much memory again until it turns out that the list is known. Callers
