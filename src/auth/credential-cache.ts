@@ -14,7 +14,7 @@ export interface Verified {
 /** The longest age without a query, so that changes of other nodes take effect even if none is reported. */
 export const MAX_UNCHECKED_MS = 10_000;
 /** The longest use of an entry after the last confirmation by the store. */
-const MAX_UNAVAILABLE_MS = 15 * 60_000;
+export const MAX_UNAVAILABLE_MS = 15 * 60_000;
 export const MAX_ENTRIES = 10_000;
 
 /** The verified callers. A change of the store makes all of them stale at once. */

@@ -1,5 +1,6 @@
 // What the parts of the app know of a request: its state, which middlewares share, the types of its context and of middleware.
 
+import type Koa from 'koa';
 import type { Middleware, Next, ParameterizedContext } from 'koa';
 import type { RateLimit } from '../auth/limits/rate-limiter.ts';
 import type { Principal } from '../domain/accounts/account.ts';
@@ -85,6 +86,9 @@ export interface Trail {
   /** Path of the created resource, or a description of the change. */
   readonly subject?: string;
 }
+
+/** An app of koa, whose requests have this state. */
+export type KoaApp = Koa<RequestState, Record<never, never>>;
 
 /** The context of a request that koa serves. */
 export type KoaContext = ParameterizedContext<RequestState, Record<never, never>>;

@@ -10,7 +10,7 @@ import { isLoopback } from '../domain/local-address.ts';
 import { METRICS_TYPE } from '../metrics/prometheus.ts';
 import type { HttpApp } from './app.ts';
 import { createProxies } from './callers/proxies.ts';
-import type { RequestState } from './context.ts';
+import type { KoaApp } from './context.ts';
 import { errors } from './middleware/error-answers.ts';
 import { hostOriginCheck } from './middleware/host-origin-check.ts';
 import { NOT_STORED } from './records/schemas.ts';
@@ -31,7 +31,7 @@ export function createMetricsApp(
   started: () => Pick<HttpApp, 'metrics' | 'readiness'> | undefined,
   log: Pick<Logger, 'error'>,
 ): RequestListener {
-  const app = new Koa<RequestState, Record<never, never>>();
+  const app: KoaApp = new Koa();
   const origins = { allowedOrigins: [], corsOrigins: [], isPublic: false };
   app.use(errors(log));
   // An app on another address serves other machines, by any host name; web pages cannot read its answers.

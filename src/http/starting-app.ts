@@ -2,7 +2,7 @@
 
 import type { RequestListener } from 'node:http';
 import Koa from 'koa';
-import type { RequestState } from './context.ts';
+import type { KoaApp } from './context.ts';
 import { refuse } from './middleware/error-answers.ts';
 import { identify, requestIds } from './middleware/request-id.ts';
 import { respond } from './replies/respond.ts';
@@ -10,7 +10,7 @@ import { ALIVE, startingReply } from './routes/gateway/readiness.ts';
 
 /** Answers requests until the gateway is created: 503 with Retry-After, and `/livez` as usual. It writes no log lines. */
 export function createStartingApp(): RequestListener {
-  const app = new Koa<RequestState, Record<never, never>>();
+  const app: KoaApp = new Koa();
   const newId = requestIds();
   app.use((context) => {
     identify(context, newId);

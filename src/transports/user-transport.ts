@@ -36,7 +36,7 @@ import { tooMany } from '../domain/errors/request-errors.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import type { TransportKind } from '../domain/instances/transport-kinds.ts';
 import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../domain/json/json.ts';
-import { editedFields, withFields } from '../domain/json/json-fields.ts';
+import { editedFields, REMOVED, withFields } from '../domain/json/json-fields.ts';
 import { OPEN_BRACE, skipSpace } from '../domain/json/json-scanner.ts';
 import type { Notification, ServerMessage } from '../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../domain/mcp/jsonrpc.ts';
@@ -334,13 +334,11 @@ function ownList(event: ExchangeEvent): ExchangeEvent {
   const { bytes } = event.result;
   if (bytes[skipSpace(bytes, 0)] !== OPEN_BRACE) return event;
   const kept = editedFields(bytes, (key, value) => {
-    if (key === 'cacheScope') return NOTHING;
+    if (key === 'cacheScope') return REMOVED;
     return key === 'ttlMs' && Number(value.toString()) > LIST_MS ? MAX_LIFETIME : undefined;
   });
   return { ...event, result: JsonText.ofBytes(withFields(kept, PRIVATE)) };
 }
-
-const NOTHING = Buffer.alloc(0);
 const MAX_LIFETIME = Buffer.from(String(LIST_MS));
 const PRIVATE = Buffer.from('"cacheScope":"private"');
 

@@ -4,6 +4,7 @@ import type { LookupAddress } from 'node:dns';
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { isLoopback } from '../domain/local-address.ts';
+import { NO_BYTES } from '../domain/memory/bounded-bytes.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { lookupOutside } from '../net/lookup.ts';
 import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../net/network-guard.ts';
@@ -155,7 +156,7 @@ export class BackendFetch {
     const { headers = {}, isBodyIgnored = false, partly, place: _, ...others } = request;
     const { clock } = this.#options;
     const read: OutsideRequest['read'] = isBodyIgnored
-      ? async () => Buffer.alloc(0)
+      ? async () => NO_BYTES
       : partly &&
         ((response, untimed) => {
           untimed();

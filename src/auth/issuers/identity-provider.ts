@@ -8,6 +8,7 @@ import type { ProviderSetting } from '../../config/provider-settings.ts';
 import { type Clock, HOUR_MS } from '../../domain/time/clock.ts';
 import { askOutside, OutsideFailure, responseOf } from '../../net/outside/outside-request.ts';
 import { type Claims, claimOf } from './claims.ts';
+import { SKEW_SECONDS } from './issuer-keys.ts';
 
 /** The longest wait for one answer, in seconds. */
 const TIMEOUT_SECONDS = 5;
@@ -16,8 +17,6 @@ const MAX_ANSWER_BYTES = 256 * 1024;
 /** Metadata is read again after this time; a failure is remembered for a shorter one. In ms. */
 const FRESH_MS = HOUR_MS;
 const FAILED_MS = 5_000;
-/** Difference of clocks that is accepted. */
-const SKEW_SECONDS = 60;
 const GOOGLE = 'https://accounts.google.com';
 /** Gives refresh tokens without a prompt, which would ask users for a consent that companies leave to their admins. */
 const ENTRA = 'login.microsoftonline.com';

@@ -8,6 +8,7 @@ import { issuerUnavailable } from '../../domain/errors/account-errors.ts';
 import { isJsonObject, jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { askOutside, OutsideFailure } from '../../net/outside/outside-request.ts';
+import { MAX_UNAVAILABLE_MS } from '../credential-cache.ts';
 
 /** The largest document, in bytes. */
 const MAX_ANSWER_BYTES = 64 * 1024;
@@ -15,8 +16,8 @@ const MAX_ANSWER_BYTES = 64 * 1024;
 const TIMEOUT_MS = 2_500;
 /** Keys are fetched again after this time. */
 const FRESH_MS = 10 * 60_000;
-/** Tokens that were verified before are accepted with keys of at most this age, while their server does not answer. */
-const MAX_UNAVAILABLE_MS = 15 * 60_000;
+/** The largest difference between the clocks of the gateway and of an issuer or provider with which its tokens are accepted. */
+export const SKEW_SECONDS = 60;
 /** A failure is remembered, and unknown keys cause one request, for this time. */
 const AGAIN_MS = 60_000;
 /** Verifying takes longer with longer lists. */

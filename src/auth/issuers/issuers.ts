@@ -29,15 +29,13 @@ import type { AccessClaims } from '../grants/access-tokens.ts';
 import { issuedPrincipal, type RightsSettings, scopesOfRole } from '../principals.ts';
 import { claimOf, groupsIn, roleForGroups } from './claims.ts';
 import type { CompanyAccounts } from './company-accounts.ts';
-import { type IssuerKeySet, IssuerKeys } from './issuer-keys.ts';
+import { type IssuerKeySet, IssuerKeys, SKEW_SECONDS } from './issuer-keys.ts';
 
 /** Asymmetric ones only: no public key is ever a secret. */
 const ALGORITHMS = [
   ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
 ];
-/** Difference of clocks that is accepted. */
-const SKEW_SECONDS = 60;
 /** Type and longest life of identity assertions. Source: draft-ietf-oauth-identity-assertion-authz-grant. */
 const ASSERTION = 'oauth-id-jag+jwt';
 const ASSERTION_SECONDS = 300;

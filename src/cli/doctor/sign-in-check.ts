@@ -1,7 +1,7 @@
 // The check of the sign-in: the address that clients and browsers use, the identity providers, asked as a browser would, and
 // the keys of other issuers. No user signs in, and no secret is sent.
 
-import { IssuerKeys } from '../../auth/issuers/issuer-keys.ts';
+import { IssuerKeys, SKEW_SECONDS } from '../../auth/issuers/issuer-keys.ts';
 import type { Config } from '../../config/config.ts';
 import { type IssuerSetting, isSafeUrl } from '../../config/issuer-settings.ts';
 import { PROVIDER_CALLBACK, type ProviderSetting } from '../../config/provider-settings.ts';
@@ -16,8 +16,6 @@ import { type CheckResult, fail, ok, warn } from './result.ts';
 
 /** The longest wait for one answer, in ms. */
 const ANSWER_MS = 5_000;
-/** The largest difference, in seconds, between the clocks of the gateway and of a provider with which a sign-in works. */
-const SKEW_SECONDS = 60;
 
 export async function checkSignIn(config: Config): Promise<readonly CheckResult[]> {
   const { authEnabled, oauth, publicUrl, listeners, tls } = config;

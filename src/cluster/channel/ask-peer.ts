@@ -3,6 +3,7 @@
 
 import type { Principal } from '../../domain/accounts/account.ts';
 import { GatewayError, retryAfter } from '../../domain/errors/errors.ts';
+import { NO_BYTES } from '../../domain/memory/bounded-bytes.ts';
 import type { ForwardedRequest } from '../../domain/nodes/forwarding.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Peer } from './peer-client.ts';
@@ -73,7 +74,7 @@ export async function askPeer(
     method: 'GET',
     target,
     headers: {},
-    body: Buffer.alloc(0),
+    body: NO_BYTES,
     isStream: false,
     isRepeatable: () => true,
   };

@@ -29,9 +29,12 @@ export function fieldIn(object: Buffer, key: string): Buffer | undefined {
   return undefined;
 }
 
+/** The new value with which an edit removes a field. */
+export const REMOVED = Buffer.alloc(0);
+
 /**
  * An object that is valid JSON, with other fields: `edit` gets each key, however it is written, and its value, and
- * returns the new value, empty to remove the field, or undefined to keep it. Everything else keeps its bytes;
+ * returns the new value, REMOVED, or undefined to keep it. Everything else keeps its bytes;
  * anything but an object is unchanged.
  */
 export function editedFields(

@@ -7,7 +7,7 @@ import type { FinalEvent } from '../calls/exchange-event.ts';
 import { parsedResult, tooLargePage } from '../calls/parsed-result.ts';
 import type { GatewayError } from '../errors/errors.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../json/json.ts';
-import { editedFields, fieldIn, itemsOf } from '../json/json-fields.ts';
+import { editedFields, fieldIn, itemsOf, REMOVED } from '../json/json-fields.ts';
 import { hasMoreValues, memberBytes, QUOTE, valuesInBytes } from '../json/json-scanner.ts';
 import { LIMITS } from '../limits.ts';
 import { type Era, LIST_METHODS, type ListField, listOf } from '../mcp/mcp.ts';
@@ -44,10 +44,8 @@ const EMPTY = '""'.length;
 const REPEATED = 'its cursor repeats';
 
 function withoutCursor({ bytes }: JsonText): JsonText {
-  return JsonText.ofBytes(editedFields(bytes, (key) => (key === 'nextCursor' ? NOTHING : undefined)));
+  return JsonText.ofBytes(editedFields(bytes, (key) => (key === 'nextCursor' ? REMOVED : undefined)));
 }
-
-const NOTHING = Buffer.alloc(0);
 
 /** Pages in a row that repeat what is known. */
 const MAX_REPEATED_PAGES = 3;

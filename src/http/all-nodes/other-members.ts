@@ -8,10 +8,10 @@ import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { hasAllTemplates, rightsKey } from '../../domain/accounts/rights.ts';
 import type { Shape } from '../../domain/errors/validation.ts';
 import { jsonIn } from '../../domain/json/json.ts';
+import { NO_BYTES } from '../../domain/memory/bounded-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { memberNodes, runsProgramsOf, type ShownNode } from '../../domain/nodes/nodes.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
-import { NO_BYTES } from '../body/readers.ts';
 import { type BytesReply, bytes, noContent } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
 

@@ -4,6 +4,7 @@
 import type { Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { payloadTooLarge } from '../../domain/errors/request-errors.ts';
+import { NO_BYTES } from '../../domain/memory/bounded-bytes.ts';
 import { loadOnce } from '../../domain/memory/load-once.ts';
 import { loadInTurns } from '../../domain/time/load-in-turns.ts';
 import { ClientGone } from '../client-gone.ts';
@@ -128,9 +129,6 @@ class Incoming<T> implements BodySink {
     this.#reject(thrown);
   }
 }
-
-/** The body of a request that has none. */
-export const NO_BYTES = Buffer.alloc(0);
 
 /**
  * Makes the reader of management routes. koa-body only reads: its JSON parser replaces

@@ -2,9 +2,9 @@
 // that its middleware uses. The middleware is that of all other requests, which koa and its router take. Source: ADR 137.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type Koa from 'koa';
 import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
 import { TEMPLATE_NAME } from '../../domain/template-name.ts';
+import type { KoaApp } from '../context.ts';
 import { type HttpContext, RequestState, type RouteContext, type RouteMiddleware } from '../context.ts';
 import type { HttpRoute } from './route.ts';
 
@@ -29,8 +29,6 @@ export function plainCalls(
 
 const OF_TEMPLATE = '/mcp/:template';
 const PLAIN_PATH = new RegExp(`^/mcp/(${TEMPLATE_NAME})(/[a-z/]+)?$`);
-
-export type KoaApp = Koa<RequestState, Record<never, never>>;
 
 /** The context of a call. Negotiation, which most calls do not need, is koa's. */
 export class PlainContext implements RouteContext {

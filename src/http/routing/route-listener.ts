@@ -10,8 +10,8 @@ import type { Logger } from 'pino';
 import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { BodyMiddleware } from '../body/body-middleware.ts';
-import type { HttpMiddleware, KoaContext, RequestState, RouteContext } from '../context.ts';
-import { type KoaApp, PlainContext, plainCalls } from './plain-call.ts';
+import type { HttpMiddleware, KoaApp, KoaContext, RequestState, RouteContext } from '../context.ts';
+import { PlainContext, plainCalls } from './plain-call.ts';
 import type { HttpRoute } from './route.ts';
 
 /** The CommonJS form of the router: its ES modules import node:http; see server/sockets/listeners.ts. */

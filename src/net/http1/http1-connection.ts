@@ -219,8 +219,8 @@ export class Http1Connection {
   }
 }
 
-/** The buffer into which all sockets read: the bytes are taken out before the next one reads. */
-const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
+/** The buffer into which all connections to servers and nodes read: the bytes are taken out before the next one reads. */
+export const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 /** A piece of this size may have a hundred messages, and Node reads up to 32 of one socket in a turn. */
 const LARGE_PIECE_BYTES = 4 * 1024;
 /**

@@ -10,7 +10,7 @@ import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { asGatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, JsonText, type JsonValue } from '../../domain/json/json.ts';
-import { editedFields } from '../../domain/json/json-fields.ts';
+import { editedFields, REMOVED } from '../../domain/json/json-fields.ts';
 import type { ClientAnswer } from '../../domain/mcp/client.ts';
 import { hasRounds, META } from '../../domain/mcp/mcp.ts';
 import type { McpSession, Reservation } from '../../domain/sessions/mcp-session.ts';
@@ -75,7 +75,6 @@ function legacyAnswer(sourced: SourcedEvent): SourcedEvent {
 }
 
 const COMPLETE = 'complete';
-const REMOVED = Buffer.alloc(0);
 const MODERN_FIELDS: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope']);
 
 function legacyField(key: string, value: Buffer): Buffer | undefined {

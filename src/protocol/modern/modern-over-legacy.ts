@@ -11,7 +11,7 @@ import {
   type JsonValue,
   parseExact,
 } from '../../domain/json/json.ts';
-import { editedFields, fieldIn, withFields } from '../../domain/json/json-fields.ts';
+import { editedFields, fieldIn, REMOVED, withFields } from '../../domain/json/json-fields.ts';
 import { CLOSE_BRACE, OPEN_BRACE, skipSpace } from '../../domain/json/json-scanner.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
@@ -79,15 +79,13 @@ export function completed(
     require('_meta', { [META.serverInfo]: serverInfoOf() }, (given) => given !== undefined && given !== null);
   if (Object.keys(fields).length === 0) return result;
   if (wrong.length > 0) {
-    const kept = editedFields(bytes, (key) => (wrong.includes(key) ? NOTHING : undefined));
+    const kept = editedFields(bytes, (key) => (wrong.includes(key) ? REMOVED : undefined));
     return JsonText.ofBytes(withFields(kept, Buffer.from(JSON.stringify(fields).slice(1, -1))));
   }
   const rest = skipSpace(bytes, start + 1);
   const head = JSON.stringify(fields).slice(0, -1) + (bytes[rest] === CLOSE_BRACE ? '' : ',');
   return JsonText.ofBytes(Buffer.concat([Buffer.from(head), bytes.subarray(rest)]));
 }
-
-const NOTHING = Buffer.alloc(0);
 
 /**
  * The URLs that the user must visit before a legacy backend serves the call; undefined for every other error.

@@ -5,6 +5,7 @@ import { LIMITS } from '../../../domain/limits.ts';
 import { CallMap } from '../../../domain/memory/call-map.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import type { Connector } from '../../../net/http1/connector.ts';
+import { READ_BUFFER } from '../../../net/http1/http1-connection.ts';
 import type { Carrier, PeerExchange } from '../peer-exchange.ts';
 import { LOST_PING_MS } from '../peer-ping.ts';
 import { INSTANCE_PATHS, PEER_HEADERS, refusalIn } from '../peer-protocol.ts';
@@ -261,9 +262,6 @@ export class MultiplexedConnection {
     if (this.#isLeaving && this.#exchanges.size + this.#pending.length === 0) this.destroy();
   }
 }
-
-/** The buffer into which all sockets read: the bytes are taken out before the next one reads. */
-const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 
 function connectionLost(): Error {
   return Object.assign(new Error('the other node closed the connection'), { code: 'ECONNRESET' });

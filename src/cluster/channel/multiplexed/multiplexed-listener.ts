@@ -3,6 +3,7 @@
 
 import type { Duplex } from 'node:stream';
 import type { Principal } from '../../../domain/accounts/account.ts';
+import { NO_BYTES } from '../../../domain/memory/bounded-bytes.ts';
 import { CallMap } from '../../../domain/memory/call-map.ts';
 import type { ForwardedCaller } from '../../../domain/nodes/forwarding.ts';
 import { PEER_KEEP_ALIVE_MS, type RefusalReason } from '../peer-protocol.ts';
@@ -173,7 +174,7 @@ class MultiplexedAnswer implements ExchangeAnswer {
     if (!this.isOver) this.#writer.part(MESSAGE.part, this.#number, frame);
   }
 
-  end(frame: Buffer = NOTHING): void {
+  end(frame: Buffer = NO_BYTES): void {
     if (this.isOver) return;
     this.#writer.part(MESSAGE.last, this.#number, frame);
     this.#ended();
@@ -196,5 +197,3 @@ class MultiplexedAnswer implements ExchangeAnswer {
     for (const listener of this.#listeners) listener();
   }
 }
-
-const NOTHING = Buffer.alloc(0);

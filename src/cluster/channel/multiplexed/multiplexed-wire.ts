@@ -4,6 +4,7 @@
 // others. Source: ADR 149.
 
 import type { Socket } from 'node:net';
+import { NO_BYTES } from '../../../domain/memory/bounded-bytes.ts';
 import { INSTANCE_PATHS } from '../peer-protocol.ts';
 
 /** Named in the header `Upgrade`. Another form of the messages gets another name. */
@@ -195,7 +196,7 @@ export class MessageWriter {
     if (entry === undefined) return;
     const [number, { parts, bytes, kind }] = entry;
     this.#waiting.delete(number);
-    const [first = NOTHING] = parts;
+    const [first = NO_BYTES] = parts;
     const content = first.subarray(0, PART_BYTES);
     if (content.length < first.length) parts[0] = first.subarray(PART_BYTES);
     else parts.shift();
@@ -203,5 +204,3 @@ export class MessageWriter {
     if (parts.length > 0) this.#waiting.set(number, { parts, bytes: bytes - content.length, kind });
   }
 }
-
-const NOTHING = Buffer.alloc(0);

@@ -4,6 +4,7 @@
 import { asGatewayError, type GatewayError } from '../../../domain/errors/errors.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import { type BackendMessage, readBatch, readMessage } from '../../../domain/mcp/jsonrpc.ts';
+import { NO_BYTES } from '../../../domain/memory/bounded-bytes.ts';
 import type { InstanceHeldBytes } from '../../../domain/memory/held-bytes.ts';
 import type { HttpHeaders } from '../../../domain/text.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
@@ -259,7 +260,7 @@ export class HttpAnswer implements RequestSink {
   }
 
   #endWithRefusal(): void {
-    const { headers = {}, content = Buffer.alloc(0), isDecoded = false } = this.#body ?? {};
+    const { headers = {}, content = NO_BYTES, isDecoded = false } = this.#body ?? {};
     this.#end();
     const refusal = readRefusal(this.status, headers, content, {
       isDecoded,
