@@ -2,23 +2,15 @@
 
 import type { LookupAddress } from 'node:dns';
 import type { IncomingMessage } from 'node:http';
-import { isIP } from 'node:net';
 import { isLoopback } from '../domain/local-address.ts';
 import { NO_BYTES } from '../domain/memory/bounded-bytes.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { lookupOutside } from '../net/lookup.ts';
-import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../net/network-guard.ts';
-import { allowedLookup } from '../net/outside/allowed-lookup.ts';
-import { type OutsidePlace, OutsidePlaces } from '../net/outside/outside-places.ts';
-import {
-  askOutside,
-  OutsideFailure,
-  type OutsideRequest,
-  OutsideSilence,
-  responseOf,
-} from '../net/outside/outside-request.ts';
+import type { AddressCheck } from '../net/network-guard.ts';
+import { OutsideClient, whyUnanswered } from '../net/outside/outside-client.ts';
+import type { OutsidePlace } from '../net/outside/outside-places.ts';
+import { OutsideFailure, type OutsideRequest, responseOf } from '../net/outside/outside-request.ts';
 import { SystemLookups } from '../net/system-lookups.ts';
-import { OutsideHandshakes } from '../net/tls/outside-handshakes.ts';
 
 /** The most bytes of a body: metadata of large servers has some 10 kB. */
 const MAX_ANSWER_BYTES = 64 * 1024;
@@ -83,44 +75,33 @@ interface PartlyRead {
  * No redirect is followed, and size, time and number are bounded.
  */
 export class BackendFetch {
-  readonly #isSpecial = addressesIn(SPECIAL_NETWORKS);
-  readonly #isOpen: AddressCheck;
   readonly #options: BackendFetchOptions;
-  readonly #places: OutsidePlaces;
-  readonly #handshakes: OutsideHandshakes;
+  readonly #client: OutsideClient;
   readonly #systemLookups: SystemLookups;
 
   constructor(options: BackendFetchOptions) {
     this.#options = options;
-    this.#places = new OutsidePlaces(options.clock);
-    this.#handshakes = new OutsideHandshakes(options.clock);
+    this.#client = new OutsideClient(options.clock, options.openNetworks);
     this.#systemLookups = options.systemLookups ?? new SystemLookups(options);
-    this.#isOpen = addressesIn(options.openNetworks);
   }
 
   /** Waits for a place for a request to this address; undefined if there was none within the time, in ms. */
   place(address: string, maxWaitMs: number): Promise<OutsidePlace | undefined> {
-    return this.#places.wait(readUrl(address).host, maxWaitMs);
+    return this.#client.waitForPlace(readUrl(address), maxWaitMs);
   }
 
   /** Sends a request. `endpoint`: that of the backend that caused it. Rejects with BackendFetchFailure. */
   async send(endpoint: string, address: string, request: BackendFetchRequest = {}): Promise<Response> {
     const url = readUrl(address);
     const isAllowed = this.#ruleFor(new URL(endpoint), url);
-    const leave = request.place ?? this.#places.take(url.host);
-    if (leave === undefined)
+    const { place = this.#client.place(url), ...asked } = request;
+    if (place === undefined)
       throw new BackendFetchFailure('too many authorization servers are being asked at this moment');
-    let isSilent = false;
     try {
-      return await this.#send(url, request, isAllowed);
+      return await this.#send(url, place, isAllowed, asked);
     } catch (thrown) {
-      isSilent = thrown instanceof OutsideSilence;
       if (thrown instanceof BackendFetchFailure) throw thrown;
-      // The text of another cause may quote the server.
-      const why = thrown instanceof OutsideFailure ? thrown.message : 'cannot be reached';
-      throw new BackendFetchFailure(`the server ${url.host} ${why}`);
-    } finally {
-      leave(isSilent);
+      throw new BackendFetchFailure(`the server ${url.host} ${whyUnanswered(thrown)}`);
     }
   }
 
@@ -140,34 +121,30 @@ export class BackendFetch {
     if (url.origin === endpoint.origin) return (address) => !isDenied(address);
     if (isLoopback(endpoint.hostname) && isLoopback(url.hostname)) return isLoopback;
     if (url.protocol !== 'https:') throw new BackendFetchFailure(`the address of ${url.host} is not https`);
-    return (address) => !isDenied(address) && (!this.#isSpecial(address) || this.#isOpen(address));
+    return (address) => !isDenied(address) && this.#client.isPublic(address);
   }
 
-  async #send(url: URL, request: BackendFetchRequest, isAllowed: AddressCheck): Promise<Response> {
-    const host = hostOf(url);
-    const refused = new BackendFetchFailure(`the server ${url.host} has no address that may be asked`);
-    if (isIP(host) !== 0 && !isAllowed(host)) throw refused;
-    const lookup = allowedLookup({
-      find: (hostname, family) => this.#lookup(hostname, family),
+  async #send(
+    url: URL,
+    place: OutsidePlace,
+    isAllowed: AddressCheck,
+    { headers, isBodyIgnored = false, partly, ...others }: Omit<BackendFetchRequest, 'place'>,
+  ): Promise<Response> {
+    const rules = {
       isAllowed,
-      refused: () => refused,
-      failed: (thrown) => thrown,
-    });
-    const { headers = {}, isBodyIgnored = false, partly, place: _, ...others } = request;
-    const { clock } = this.#options;
+      find: (hostname: string, family: number) => this.#lookup(hostname, family),
+      refused: () => new BackendFetchFailure(`the server ${url.host} has no address that may be asked`),
+    };
     const read: OutsideRequest['read'] = isBodyIgnored
       ? async () => NO_BYTES
       : partly &&
         ((response, untimed) => {
           untimed();
-          return readPartly(response, partly, clock);
+          return readPartly(response, partly, this.#options.clock);
         });
-    const answer = await askOutside(url, {
+    const answer = await this.#client.ask(url, place, rules, {
       ...others,
       headers: { accept: 'application/json', 'user-agent': 'stagedoor', ...headers },
-      lookup,
-      handshakes: this.#handshakes,
-      alarm: clock.alarm,
       timeoutMs: TIMEOUT_MS,
       mostBytes: MAX_ANSWER_BYTES,
       read,
@@ -239,8 +216,4 @@ function readUrl(address: string): URL {
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '')
     throw new BackendFetchFailure('an address is not an http or https URL');
   return url;
-}
-
-function hostOf({ hostname }: URL): string {
-  return hostname.replace(/^\[|\]$/g, '');
 }

@@ -35,7 +35,7 @@ export interface OutsideRequest {
   readonly read?: ((response: IncomingMessage, untimed: () => void) => Promise<Buffer>) | undefined;
 }
 
-interface OutsideAnswer {
+export interface OutsideAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
