@@ -4,35 +4,31 @@
 // case the other node is frozen. Source: ADR 170, ADR 384.
 
 import { Observable } from 'rxjs';
-import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { backendTimeout } from '../../domain/errors/backend-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { Conversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import { Attempt, type AttemptedCall } from './attempt.ts';
+import type { AttemptPlan } from './call-route.ts';
 
 /** Extra time before this node ends the attempt, in ms: normally the node that runs the call has ended it by then. */
 const GRACE_MS = 1_000;
 
-interface HostedAttemptOptions {
-  readonly group: TemplateGroup;
-  readonly ref: InstanceRef;
-  readonly conversation: Conversation;
-  readonly request: ExchangeRequest;
-  /** Gets +1 and -1 whenever the attempt begins or stops using capacity. */
-  readonly count: (change: 1 | -1) => void;
-  readonly clock: Clock;
-}
-
-/** Sends the request and emits like an exchange in `conversation`; cold. */
-export function hostedAttempt(options: HostedAttemptOptions): Observable<ExchangeEvent> {
-  const { group, ref, conversation, request, count } = options;
-  const { now, alarm } = options.clock;
+/**
+ * Sends a request as the plan says, and emits like an exchange in its conversation; cold. `count` gets +1 and -1 whenever the
+ * attempt begins or stops using capacity.
+ */
+export function hostedAttempt(
+  group: TemplateGroup,
+  ref: InstanceRef,
+  plan: AttemptPlan,
+  count: (change: 1 | -1) => void,
+  { now, alarm }: Clock,
+): Observable<ExchangeEvent> {
   return new Observable((subscriber) => {
-    const { longestMs = LIMITS.callHardBoundMs } = request;
+    const { longestMs = LIMITS.callHardBoundMs } = plan.request;
     const call: AttemptedCall = {
       deadline: { beganAtMs: now(), needsProgress: false, longestLeftMs: longestMs },
       now,
@@ -45,7 +41,7 @@ export function hostedAttempt(options: HostedAttemptOptions): Observable<Exchang
       setAwaitingClient: (isAwaitingClient) => count(isAwaitingClient ? -1 : 1),
       ended: () => count(-1),
     };
-    const attempt = new Attempt(call, group, ref, { request, conversation }, 1, undefined);
+    const attempt = new Attempt(call, group, ref, plan, 1, undefined);
     count(1);
     attempt.start();
     const disarm = alarm(longestMs + GRACE_MS, () => subscriber.error(backendTimeout(longestMs)));

@@ -139,7 +139,7 @@ export class HostedInstances implements InstanceHost {
     const exchange = (request: ExchangeRequest): Observable<ExchangeEvent> =>
       request.callerId === undefined && request.longestMs === undefined
         ? conversation.exchange(request)
-        : hostedAttempt({ group, ref, conversation, request, count, clock });
+        : hostedAttempt(group, ref, { request, conversation }, count, clock);
     return { conversation, exchange };
   }
 }
