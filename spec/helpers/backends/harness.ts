@@ -5,8 +5,11 @@
 import { firstValueFrom, type Observable, type Subscription } from 'rxjs';
 import { Dispatcher } from '../../../src/actors/calls/dispatcher.ts';
 import { RetryBudget } from '../../../src/actors/calls/retry-budget.ts';
-import { StatelessCalls } from '../../../src/actors/calls/stateless/stateless-calls.ts';
 import { StatelessConversations } from '../../../src/actors/calls/stateless/stateless-conversations.ts';
+import {
+  type StatelessDeps,
+  statelessExchange,
+} from '../../../src/actors/calls/stateless/stateless-route.ts';
 import { Fleet } from '../../../src/actors/fleet.ts';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import type { ToolTrust } from '../../../src/actors/instances/tool-trust.ts';
@@ -128,7 +131,7 @@ export class Harness {
   readonly sessions: ClientSessions;
   readonly declarations = byteShares(memoryBounds(0).declarations);
   readonly statelessConversations: StatelessConversations;
-  readonly stateless: StatelessCalls;
+  readonly stateless: StatelessDeps;
   /** The transports of each instance by id, oldest first. */
   readonly transports = new Map<string, ScriptedTransport[]>();
   readonly #options = new Map<string, BackendOptions>();
@@ -202,7 +205,7 @@ export class Harness {
         },
       },
     });
-    this.stateless = new StatelessCalls({ ...deps, fleet, dispatcher, statelessConversations });
+    this.stateless = { ...deps, fleet, dispatcher, conversations: statelessConversations };
     this.setPolicy(policy);
   }
 
@@ -292,7 +295,8 @@ export class Harness {
     request: ExchangeRequest,
     { owner = 'ann', profile = modernProfile(), ...options }: StatelessCalling = {},
   ): Caller {
-    return listen(this.stateless.exchange('t', request, { owner: { id: owner }, profile, ...options }));
+    const client = { owner: { id: owner }, profile, ...options };
+    return listen(statelessExchange(this.stateless, 't', request, client));
   }
 
   /** Starts this many calls to an instance that are never answered, by default up to its limit. */

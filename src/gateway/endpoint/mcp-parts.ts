@@ -5,7 +5,6 @@ import { randomBytes } from 'node:crypto';
 import { endWith, ignoreElements, NEVER, type Observable, Subscription, takeUntil } from 'rxjs';
 import type { Dispatcher } from '../../actors/calls/dispatcher.ts';
 import { CallsWithQuestions } from '../../actors/calls/stateless/calls-with-questions.ts';
-import { StatelessCalls } from '../../actors/calls/stateless/stateless-calls.ts';
 import { StatelessConversations } from '../../actors/calls/stateless/stateless-conversations.ts';
 import { ChangeFeed } from '../../actors/change-feed.ts';
 import type { Fleet } from '../../actors/fleet.ts';
@@ -95,14 +94,15 @@ export class McpParts {
 
   /** The dependencies of the backends of each template. */
   #backendDeps(): BackendDeps {
-    const { fleet, sessions, clock, scheduler, memory, userNotices$ } = this.#deps;
+    const { fleet, dispatcher, sessions, clock, scheduler, memory, userNotices$ } = this.#deps;
     const { random = Math.random } = this.#deps.options;
     const statelessConversations = this.#statelessConversations;
     const closed$ = fleet.listChanged$.pipe(ignoreElements(), endWith(true));
     return {
       fleet,
       sessions,
-      stateless: new StatelessCalls({ ...this.#deps, statelessConversations }),
+      dispatcher,
+      conversations: statelessConversations,
       feed: new ChangeFeed({ fleet, statelessConversations, scheduler, random, clock }),
       clock,
       scheduler,

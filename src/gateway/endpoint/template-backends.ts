@@ -13,7 +13,7 @@ import {
   takeUntil,
   tap,
 } from 'rxjs';
-import type { StatelessCalls } from '../../actors/calls/stateless/stateless-calls.ts';
+import { type StatelessDeps, statelessExchange } from '../../actors/calls/stateless/stateless-route.ts';
 import type { ChangeFeed } from '../../actors/change-feed.ts';
 import type { Fleet } from '../../actors/fleet.ts';
 import { InstanceRef } from '../../actors/instances/instance-ref.ts';
@@ -45,10 +45,8 @@ import type { Backends } from '../../protocol/endpoint-backends.ts';
 import { TemplateLists, type TemplateListsOptions } from '../../protocol/template-lists.ts';
 import type { UserNotice } from '../instances/accounts-at-backends.ts';
 
-export interface BackendDeps extends Timing {
-  readonly fleet: Fleet;
+export interface BackendDeps extends Timing, StatelessDeps {
   readonly sessions: ClientSessions;
-  readonly stateless: StatelessCalls;
   readonly feed: ChangeFeed;
   readonly listReader: ListReader;
   /** The notices of a server, or of a new connection, to one user. Hot. Default: none. */
@@ -150,7 +148,7 @@ export class TemplateBackends implements Backends {
 
   exchange(request: ExchangeRequest, options: StatelessOptions): Observable<SourcedEvent> {
     const ownRequest = { ...request, callerId: options.owner.id };
-    const load = () => this.#deps.stateless.exchange(this.#template, ownRequest, options);
+    const load = () => statelessExchange(this.#deps, this.#template, ownRequest, options);
     const events$ = this.#lists.exchange(ownRequest, options, load);
     return listedAnswers(this.#template, request, events$, this.#deps);
   }

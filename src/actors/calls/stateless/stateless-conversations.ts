@@ -1,32 +1,46 @@
 // Conversations with legacy instances for clients without a session. A conversation is never shared by clients
 // with different capabilities, nor by several owners, except in a process for clients with equal extensions.
 // instances/dedicated-conversations.ts bounds the number and the idle time of these conversations.
+//
+// Most programs list the same tools in a dedicated process as in the shared one. Those that were seen to do so are remembered,
+// by the capabilities of the client: a list then needs no dedicated process until the shared one is restarted. Source: ADR 49.
 
 import { catchError, defer, EMPTY, filter, from, map, merge, mergeMap, Observable, Subject } from 'rxjs';
 import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../../domain/calls/exchange-event.ts';
+import { parsedResult } from '../../../domain/calls/parsed-result.ts';
 import { shuttingDown } from '../../../domain/errors/gateway-errors.ts';
 import { declarationsTooLarge } from '../../../domain/errors/session-errors.ts';
-import type { JsonObject } from '../../../domain/json/json.ts';
+import { isJsonObject, type JsonObject } from '../../../domain/json/json.ts';
 import {
   acceptsServerRequests,
   type Client,
+  type ClientProfile,
   extensionsOf,
   profileBytes,
   QUESTION_REFUSALS,
   type ServerMessage,
 } from '../../../domain/mcp/client.ts';
-import { isCustomNotice, LEGACY_VERSIONS, LOG } from '../../../domain/mcp/mcp.ts';
+import { type Handshake, isCustomNotice, LEGACY_VERSIONS, LOG } from '../../../domain/mcp/mcp.ts';
 import type { UserShares } from '../../../domain/memory/user-shares.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type { Conversation } from '../../../transports/transport.ts';
 import { type DedicatedConversation, sharedBy } from '../../instances/dedicated-conversation.ts';
-import { type ConversationUse, conversationKeyOf } from '../../instances/dedicated-conversations.ts';
+import {
+  type ConversationUse,
+  capabilitiesKey,
+  conversationKeyOf,
+} from '../../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
 import { tellsCallsApart } from '../../instances/process-sharing.ts';
 
 /** Idle time after which a conversation for clients without a session is closed. */
 export const STATELESS_IDLE_MS = 60_000;
+
+/** The largest list that is compared, in bytes. */
+const MAX_LIST_BYTES = 1024 * 1024;
+/** The most sets of capabilities that are remembered per backend. */
+const MAX_CAPABILITIES = 64;
 
 /** The dedicated conversations of requests without a session. Each is kept for a while, for the next request of its client. */
 export class StatelessConversations {
@@ -34,6 +48,8 @@ export class StatelessConversations {
   readonly #scheduler: TaskScheduler;
   readonly #known = new Map<DedicatedConversation, InstanceRef>();
   readonly #added = new Subject<DedicatedConversation>();
+  /** By handshake of a shared conversation: the capabilities with which a client gets the same tools in a dedicated one. */
+  readonly #equalTools = new WeakMap<Handshake, Set<string>>();
   #isClosed = false;
 
   /** `declarations`: counts the memory of the client profiles of the conversations. */
@@ -64,10 +80,7 @@ export class StatelessConversations {
       sharing,
       idleMs: STATELESS_IDLE_MS,
       // Messages of the backend outside of calls go to the call under way.
-      wrap:
-        sharing === 'oneUse' || acceptsServerRequests(profile)
-          ? (conversation) => new MessagesInCalls(conversation)
-          : undefined,
+      wrap: sharing === 'oneUse' || acceptsServerRequests(profile) ? withMessagesInCalls : undefined,
     });
     const { conversation } = use;
     if (!conversation.isReused) {
@@ -121,6 +134,21 @@ export class StatelessConversations {
     );
   }
 
+  /** True when the instance is known to list the same tools to such a client as in its shared conversation. */
+  hasEqualTools({ handshake }: InstanceRef, profile: ClientProfile): boolean {
+    const known = handshake && this.#equalTools.get(handshake);
+    return known?.has(capabilitiesKey(profile)) === true;
+  }
+
+  /** Compares the answer of a dedicated conversation to `tools/list` with the tools of the shared one. */
+  learnTools({ handshake, tools }: InstanceRef, profile: ClientProfile, event: ExchangeEvent): void {
+    if (!handshake || event.kind !== 'result' || event.result.bytes.length > MAX_LIST_BYTES) return;
+    const names = allToolsOf(parsedResult(event.result));
+    if (names === undefined || tools?.listsOnly(names) !== true) return;
+    const known = this.#equalTools.get(handshake) ?? new Set();
+    if (known.size < MAX_CAPABILITIES) this.#equalTools.set(handshake, known.add(capabilitiesKey(profile)));
+  }
+
   /** Ends all conversations of an owner, and the calls in them. Resolves when all have ended. */
   async endOf(ownerId: string): Promise<void> {
     const theirs = this.#owned.filter((conversation) => conversation.ownerId === ownerId);
@@ -135,42 +163,45 @@ export class StatelessConversations {
 }
 
 /**
- * A conversation for calls, whose backend may send messages outside of calls, over HTTP or during a request of the gateway
- * itself. Questions and log messages are passed to a call that is under way. All its calls belong to one owner.
+ * The conversation for calls, whose backend may send messages outside of calls, over HTTP or during a request of the gateway
+ * itself. Questions and log messages are passed to a call that is under way. All its calls belong to one owner. Its message
+ * stream is open until it ends.
  */
-class MessagesInCalls implements Pick<Conversation, 'exchange'> {
-  readonly #inner: Conversation;
+function withMessagesInCalls(conversation: Conversation): Pick<Conversation, 'exchange'> {
   /** The listeners of the calls under way, oldest first. */
-  readonly #calls = new Set<(message: ServerMessage) => void>();
-
-  /** Keeps the message stream of `inner` open until `inner` ends. */
-  constructor(inner: Conversation) {
-    this.#inner = inner;
-    inner.messages$.subscribe((message) => this.#deliver(message));
-  }
-
-  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
-    return new Observable((subscriber) => {
+  const calls = new Set<(message: ServerMessage) => void>();
+  conversation.messages$.subscribe((message) => deliver(message, [...calls]));
+  const exchange = (request: ExchangeRequest) =>
+    new Observable<ExchangeEvent>((subscriber) => {
       const listener = (message: ServerMessage) => subscriber.next(message);
-      this.#calls.add(listener);
-      subscriber.add(() => this.#calls.delete(listener));
-      subscriber.add(this.#inner.exchange(request).subscribe(subscriber));
+      calls.add(listener);
+      subscriber.add(() => calls.delete(listener));
+      subscriber.add(conversation.exchange(request).subscribe(subscriber));
     });
-  }
+  return { exchange };
+}
 
-  /**
-   * Passes a message on: a question to the latest call, the end of an elicitation to all calls, and a log message or
-   * one that MCP does not define to the only call, if there is just one.
-   */
-  #deliver(message: ServerMessage): void {
-    if (message.kind === 'request') {
-      const last = [...this.#calls].at(-1);
-      if (last === undefined) message.answer(QUESTION_REFUSALS.noCall);
-      else last(message);
-    } else if (message.method === LOG || isCustomNotice(message.method)) {
-      if (this.#calls.size === 1) for (const call of this.#calls) call(message);
-    } else if (message.method === 'notifications/elicitation/complete') {
-      for (const call of [...this.#calls]) call(message);
-    }
+/**
+ * Passes a message on: a question to the latest call, the end of an elicitation to all calls, and a log message or
+ * one that MCP does not define to the only call, if there is just one.
+ */
+function deliver(message: ServerMessage, calls: readonly ((message: ServerMessage) => void)[]): void {
+  if (message.kind === 'request') {
+    const last = calls.at(-1);
+    if (last === undefined) message.answer(QUESTION_REFUSALS.noCall);
+    else last(message);
+  } else if (message.method === LOG || isCustomNotice(message.method)) {
+    if (calls.length === 1) calls[0]?.(message);
+  } else if (message.method === 'notifications/elicitation/complete') {
+    for (const call of calls) call(message);
   }
+}
+
+/** The names of the tools in a list; undefined when the list has a further page. */
+function allToolsOf(result: unknown): readonly string[] | undefined {
+  if (!isJsonObject(result) || !Array.isArray(result.tools) || result.nextCursor !== undefined)
+    return undefined;
+  return result.tools.map((tool: unknown) =>
+    isJsonObject(tool) && typeof tool.name === 'string' ? tool.name : '',
+  );
 }

@@ -3,7 +3,7 @@
 // process-sharing.ts has the rules for this choice; everything else is in calls/call.ts.
 
 import { from, type Observable, of, tap } from 'rxjs';
-import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../../domain/calls/exchange.ts';
 import { type ExchangeEvent, type FinalEvent, isAnswered } from '../../../domain/calls/exchange-event.ts';
 import { backendTimeout } from '../../../domain/errors/backend-errors.ts';
 import { isUnanswered } from '../../../domain/errors/errors.ts';
@@ -14,6 +14,7 @@ import {
   type Client,
   extensionsOf,
   QUESTION_REFUSALS,
+  type StatelessOptions,
 } from '../../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../../domain/mcp/jsonrpc.ts';
 import { listOf } from '../../../domain/mcp/mcp.ts';
@@ -21,6 +22,7 @@ import type { Clock } from '../../../domain/time/clock.ts';
 import { startsWithin } from '../../../domain/time/clock-streams.ts';
 import { forLegacy, isLogged, logLevelOf } from '../../../transports/legacy-form.ts';
 import type { CallConversation } from '../../../transports/transport.ts';
+import type { Fleet } from '../../fleet.ts';
 import type { ConversationUse } from '../../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
 import { type ConversationChoice, conversationFor, NO_TASKS } from '../../instances/process-sharing.ts';
@@ -39,23 +41,46 @@ import {
   stepWithout,
 } from '../call-route.ts';
 import { chosenFrom, DirectStep, type InstanceChoice, ifAccepting } from '../direct-route.ts';
+import type { Dispatcher } from '../dispatcher.ts';
 import type { ExcludedIds } from '../tries.ts';
-import type { EqualToolLists } from './equal-tool-lists.ts';
 import type { StatelessConversations } from './stateless-conversations.ts';
 
-interface StatelessRouteOptions {
-  readonly deps: { readonly clock: Clock; readonly statelessConversations: StatelessConversations };
-  readonly equalToolLists: EqualToolLists;
-  readonly client: Client;
-  readonly group: TemplateGroup;
-  readonly request: ExchangeRequest;
-  /** The only instance that may answer, even when drained or unhealthy; undefined when any may. */
-  readonly bound: InstanceRef | undefined;
+/** What the calls of all clients without a session share. */
+export interface StatelessDeps {
+  readonly clock: Clock;
+  readonly conversations: StatelessConversations;
+  readonly fleet: Fleet;
+  readonly dispatcher: Dispatcher;
+}
+
+/**
+ * See Backends.exchange of protocol/endpoint-backends.ts. Failover follows call.ts, but tools are looked up only
+ * where definitions need approval. Errors with QUEUE_FULL also when an instance can have no more conversations.
+ * With `instanceId` only that instance may answer, even when drained or unhealthy, since the request continues
+ * something there.
+ */
+export function statelessExchange(
+  deps: StatelessDeps,
+  template: string,
+  request: ExchangeRequest,
+  client: StatelessOptions,
+): Observable<SourcedEvent> {
+  return deps.dispatcher.carry(template, request, () => {
+    const { instanceId } = client;
+    const group = deps.fleet.templates.existingGroup(template);
+    const bound = instanceId === undefined ? undefined : group.ref(instanceId);
+    const route = new StatelessRoute(deps, group, request, client, bound);
+    return { group, route, wantedTool: group.approvedTool(request) };
+  });
 }
 
 /** The route of one call without a session. */
-export class StatelessRoute implements CallRoute {
-  readonly #input: StatelessRouteOptions;
+class StatelessRoute implements CallRoute {
+  readonly #deps: StatelessDeps;
+  readonly #group: TemplateGroup;
+  readonly #request: ExchangeRequest;
+  readonly #client: Client;
+  readonly #bound: InstanceRef | undefined;
   readonly #logLevel: string | undefined;
   /**
    * The instance where a conversation was opened for this call, or is to be reopened (then it is undefined); undefined
@@ -67,13 +92,24 @@ export class StatelessRoute implements CallRoute {
   /** The plan whose attempt is not made yet; it has taken a use. */
   #taken: DedicatedPlan | undefined;
 
-  constructor(input: StatelessRouteOptions) {
-    this.#input = input;
-    this.#logLevel = logLevelOf(input.request);
+  /** `bound`: the only instance that may answer, even when drained or unhealthy; undefined when any may. */
+  constructor(
+    deps: StatelessDeps,
+    group: TemplateGroup,
+    request: ExchangeRequest,
+    client: Client,
+    bound: InstanceRef | undefined,
+  ) {
+    this.#deps = deps;
+    this.#group = group;
+    this.#request = request;
+    this.#client = client;
+    this.#bound = bound;
+    this.#logLevel = logLevelOf(request);
   }
 
   get onlyInstance(): InstanceRef | undefined {
-    return this.#dedicatedAt?.ref ?? this.#input.bound;
+    return this.#dedicatedAt?.ref ?? this.#bound;
   }
 
   step(call: RunningCall, reason?: StepReason, failed?: AttemptPlan): Step {
@@ -96,7 +132,8 @@ export class StatelessRoute implements CallRoute {
   }
 
   #choose(excluded: ExcludedIds): InstanceChoice {
-    const { bound, group, request } = this.#input;
+    const bound = this.#bound;
+    const request = this.#request;
     if (this.#dedicatedAt !== undefined) {
       const { ref, conversation } = this.#dedicatedAt;
       const choice = ifAccepting(ref, request, excluded, bound !== undefined, conversation);
@@ -104,7 +141,7 @@ export class StatelessRoute implements CallRoute {
       this.end();
       if (bound !== undefined) return 'none'; // its dedicated conversation cannot be used
     }
-    if (bound === undefined) return chosenFrom(group.pool, request, excluded);
+    if (bound === undefined) return chosenFrom(this.#group.pool, request, excluded);
     // An independent conversation does not depend on the state of the instance.
     if (isDedicated(this.#conversationFor(bound))) return excluded?.has(bound.id) ? 'none' : bound;
     return ifAccepting(bound, request, excluded, true);
@@ -115,8 +152,8 @@ export class StatelessRoute implements CallRoute {
    * instance would have to start a program first.
    */
   #hedge(call: RunningCall): Step {
-    const { bound, group, request } = this.#input;
-    const ref = bound === undefined ? chosenFrom(group.pool, request, call.tries.excluded) : 'none';
+    if (this.#bound !== undefined) return NO_STEP;
+    const ref = chosenFrom(this.#group.pool, this.#request, call.tries.excluded);
     if (typeof ref === 'string') return NO_STEP;
     const choice = this.#conversationFor(ref);
     const isReady = isDedicated(choice)
@@ -126,7 +163,7 @@ export class StatelessRoute implements CallRoute {
   }
 
   #sendStep(ref: InstanceRef, call: RunningCall, choice = this.#conversationFor(ref)): SendStep {
-    if (choice === 'direct') return new DirectStep(ref, this.#input.request);
+    if (choice === 'direct') return new DirectStep(ref, this.#request);
     return { kind: 'send', ref, plan: () => this.#planFor(ref, choice, call) };
   }
 
@@ -138,8 +175,8 @@ export class StatelessRoute implements CallRoute {
     if (choice === 'unknownMethod') return { answer$: of(UNKNOWN_METHOD) };
     if (choice === 'noTasks') return { answer$: of(NO_TASKS) };
     if (choice === 'transport')
-      return { request: forLegacy(this.#input.request), receive: isLogged(this.#logLevel) };
-    const extensions = choice === 'equalExtensions' ? extensionsOf(this.#input.client.profile) : undefined;
+      return { request: forLegacy(this.#request), receive: isLogged(this.#logLevel) };
+    const extensions = choice === 'equalExtensions' ? extensionsOf(this.#client.profile) : undefined;
     return this.#dedicated(ref, call, extensions);
   }
 
@@ -149,14 +186,15 @@ export class StatelessRoute implements CallRoute {
   }
 
   #conversationFor(ref: InstanceRef): ConversationChoice {
-    const { equalToolLists, client, group, request } = this.#input;
-    const { profile } = client;
+    const { profile } = this.#client;
+    const request = this.#request;
     return conversationFor(ref, {
-      sharing: group.policy.processSharing,
+      sharing: this.#group.policy.processSharing,
       profile,
       request,
       logLevel: this.#logLevel,
-      hasEqualTools: listOf(request.method) === 'tools' && equalToolLists.has(ref, profile),
+      hasEqualTools:
+        listOf(request.method) === 'tools' && this.#deps.conversations.hasEqualTools(ref, profile),
     });
   }
 
@@ -164,7 +202,7 @@ export class StatelessRoute implements CallRoute {
   #dedicated(ref: InstanceRef, call: RunningCall, extensions?: JsonObject): AttemptPlan | Opening {
     const plan = this.#taken?.ref === ref ? this.#taken : this.#take(ref, extensions);
     // Whether the bound instance takes the call depends on the conversation.
-    const isChosen = this.#input.bound === undefined || this.#dedicatedAt !== undefined;
+    const isChosen = this.#bound === undefined || this.#dedicatedAt !== undefined;
     if (plan.conversation === undefined || !isChosen) return { opened$: this.#open(plan, call) };
     this.#forget(); // from now on the attempt owns the use
     return plan;
@@ -175,7 +213,7 @@ export class StatelessRoute implements CallRoute {
     this.#taken = undefined;
     const use = this.#use(ref, extensions);
     const { conversation } = use;
-    this.#taken = new DedicatedPlan(this, ref, use, forLegacy(this.#input.request));
+    this.#taken = new DedicatedPlan(this, ref, use, forLegacy(this.#request));
     const awaitsLevel =
       this.#logLevel !== undefined && conversation.requireLogLevel(this.#logLevel) !== undefined;
     if (conversation.isOpen && !awaitsLevel) this.#taken.conversation = conversation;
@@ -183,11 +221,12 @@ export class StatelessRoute implements CallRoute {
   }
 
   #use(ref: InstanceRef, extensions: JsonObject | undefined): ConversationUse {
-    const { deps, client } = this.#input;
+    const { conversations } = this.#deps;
+    const client = this.#client;
     try {
       return extensions === undefined
-        ? deps.statelessConversations.use(ref, client)
-        : deps.statelessConversations.useForExtensions(ref, client.owner.id, extensions);
+        ? conversations.use(ref, client)
+        : conversations.useForExtensions(ref, client.owner.id, extensions);
     } catch (thrown) {
       this.#dedicatedAt = undefined; // another instance may have room
       throw thrown;
@@ -211,10 +250,10 @@ export class StatelessRoute implements CallRoute {
    */
   #open(plan: DedicatedPlan, { tries, deadline }: RunningCall): Observable<unknown> {
     const { ref, use } = plan;
-    const { bound, deps, group } = this.#input;
+    const { clock } = this.#deps;
     const ready$ = plan.conversation === undefined ? from(ready(use, this.#logLevel)) : of(undefined);
-    const leftMs = deadline.timeoutAtMs - deps.clock.now();
-    const slowMs = bound === undefined ? tries.slowAfterMs(ref, group, leftMs) : undefined;
+    const leftMs = deadline.timeoutAtMs - clock.now();
+    const slowMs = this.#bound === undefined ? tries.slowAfterMs(ref, this.#group, leftMs) : undefined;
     const opened = () => {
       plan.conversation = use.conversation;
       this.#dedicatedAt = { ref, conversation: use.conversation };
@@ -222,13 +261,13 @@ export class StatelessRoute implements CallRoute {
     const inTime$ =
       slowMs === undefined
         ? ready$
-        : ready$.pipe(startsWithin(deps.clock, slowMs, () => backendTimeout(slowMs, 'no')));
+        : ready$.pipe(startsWithin(clock, slowMs, () => backendTimeout(slowMs, 'no')));
     return inTime$.pipe(tap({ next: opened, error: () => this.end() }));
   }
 
   /** True when the backend may ask its client after the end of a call: the question would reach the next call there. */
   mayBeAskedLate({ conversation }: ConversationUse): boolean {
-    return conversation.sharing === 'oneUse' && acceptsServerRequests(this.#input.client.profile);
+    return conversation.sharing === 'oneUse' && acceptsServerRequests(this.#client.profile);
   }
 
   /**
@@ -236,16 +275,16 @@ export class StatelessRoute implements CallRoute {
    * request does not concern the list, and is refused here.
    */
   receive(ref: InstanceRef, event: ExchangeEvent): boolean {
-    const { equalToolLists, client, request } = this.#input;
     if (!isLogged(this.#logLevel)(event)) return false;
-    const list = listOf(request.method);
+    const list = listOf(this.#request.method);
     if (list === undefined) return true;
     if (event.kind === 'request') {
       event.answer(QUESTION_REFUSALS.noCall);
       return false;
     }
-    if (list === 'tools' && extensionsOf(client.profile) === undefined)
-      equalToolLists.learn(ref, client.profile, event);
+    const { profile } = this.#client;
+    if (list === 'tools' && extensionsOf(profile) === undefined)
+      this.#deps.conversations.learnTools(ref, profile, event);
     return true;
   }
 }
