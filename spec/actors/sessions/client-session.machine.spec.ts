@@ -30,7 +30,7 @@ class FakeSession {
   readonly deps = { ...harness.sessions.deps, now: () => 0 };
   needsBindingForStream = false;
   isCalling = false;
-  hasWaitingRequests = true;
+  hasWaitingCalls = true;
   isPart = false;
   settling = Promise.withResolvers<Binding>();
   signal: AbortSignal | undefined;

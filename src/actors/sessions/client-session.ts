@@ -30,7 +30,6 @@ import type { TemplateGroup } from '../template-group.ts';
 import { BackendState } from './backend-state.ts';
 import type { Binder } from './binding/binder.ts';
 import type { Binding } from './binding/binding.ts';
-import { WaitingRequests } from './binding/waiting-requests.ts';
 import {
   bindTimeoutMs,
   type ClientSessionActor,
@@ -62,7 +61,6 @@ export class ClientSession implements McpSession, SessionCore {
   #holds = 0;
   // An idle session consists of few objects: these are made at their first use.
   #calls: SessionCalls | undefined;
-  #waiting: WaitingRequests | undefined;
   #messages: SessionMessages | undefined;
   #backendState: BackendState | undefined;
   #ended: AsyncSubject<EndReason> | undefined;
@@ -253,15 +251,15 @@ export class ClientSession implements McpSession, SessionCore {
   get isCalling(): boolean {
     return this.#calls?.isCalling === true;
   }
-  get hasWaitingRequests(): boolean {
-    return (this.#waiting?.size ?? 0) > 0;
+  get hasWaitingCalls(): boolean {
+    return this.#calls?.areWaiting === true;
   }
 
   findBinding(signal: AbortSignal): Promise<Binding> {
     const context = this.#contextIn();
     if (context === undefined) throw new Error('a session without an actor looks for no binding');
     const from = context.binding?.ref;
-    const isOnlyThere = (this.#waiting?.needsDedicated && isServed(context)) || isReturning(context);
+    const isOnlyThere = (this.#calls?.needDedicated && isServed(context)) || isReturning(context);
     const tries = new Tries(isOnlyThere ? 1 : this.group.policy.maxRetries + 1);
     const first = isOnlyThere ? from : this.#first;
     const options = { ...this.#needs, tries, first, last: from, withinMs: bindTimeoutMs(context) };
@@ -291,8 +289,7 @@ export class ClientSession implements McpSession, SessionCore {
   }
 
   untilBound(needsDedicated = false): Observable<Binding> {
-    this.#waiting ??= new WaitingRequests(this);
-    return this.#waiting.untilBound(needsDedicated);
+    return this.#ensuredCalls.untilBound(needsDedicated);
   }
 
   requestBinding(needsDedicated = false): void {
@@ -347,7 +344,7 @@ export class ClientSession implements McpSession, SessionCore {
   }
   get #needs(): SessionNeeds {
     const { ownerId, profile, logLevel, uris } = this.value;
-    const asksForLog = logLevel !== undefined || this.#waiting?.needsDedicated === true;
+    const asksForLog = logLevel !== undefined || this.#calls?.needDedicated === true;
     const state = logLevel === undefined && uris.length === 0 ? undefined : this.#ensuredBackendState;
     const restoreBackendState = state?.restore.bind(state);
     return { group: this.group, ownerId, profile, session: this, asksForLog, restoreBackendState };
@@ -381,13 +378,13 @@ export class ClientSession implements McpSession, SessionCore {
 
   #follow(emission: ClientSessionEmission): void {
     if (emission.type === 'bound') this.#bound(emission.from, emission.stored);
-    else if (emission.type === 'serving') this.#waiting?.serve(emission.binding, emission.failure);
+    else if (emission.type === 'serving') this.#calls?.serve(emission.binding, emission.failure);
     else if (emission.type === 'ended') this.#end(emission.isLost, emission.failure);
     else {
       const isFinishing = emission.why === 'finishing';
       const error = () =>
         isFinishing ? sessionLost('its instance takes no new calls') : noHealthyError(this.group);
-      this.#waiting?.refuse(emission.failure, error);
+      this.#calls?.refuseWaiting(emission.failure, error);
     }
   }
 
@@ -416,7 +413,7 @@ export class ClientSession implements McpSession, SessionCore {
   #end(isLost: boolean, failure: GatewayError | undefined): void {
     this.#dropActor();
     const { endReason: reason = 'closed' } = this.value;
-    this.#waiting?.refuse(failure, () => sessionEnded(reason));
+    this.#calls?.refuseWaiting(failure, () => sessionEnded(reason));
     this.#row?.end(reason, this.#sessions.leavesRow(reason) && isRecoverable(this.value, this.group));
     // A client that initializes again would be refused: it gets the same error as callers without a session.
     this.#calls?.refuse(this.deps.isAccepting() ? sessionEnded(reason) : callCutOff('no'));

@@ -1,7 +1,8 @@
-// The calls of one session: those that are under way, and those between two rounds, for which capacity is reserved at
-// their instance.
+// The calls of one session: those that wait for its binding, those that are under way, and those between two rounds, for which
+// capacity is reserved at their instance. The state machine decides when waiting ones continue; client-session.ts passes its
+// decisions on.
 
-import { Observable, Subscription } from 'rxjs';
+import { Observable, type Subscriber, Subscription } from 'rxjs';
 import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import {
@@ -10,8 +11,11 @@ import {
   type GatewayError,
   perhapsDelivered,
 } from '../../domain/errors/errors.ts';
+import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
+import { tooMany } from '../../domain/errors/request-errors.ts';
 import { sessionEnded } from '../../domain/errors/session-errors.ts';
 import { type Linked, LinkedSet } from '../../domain/memory/linked-set.ts';
+import { MAX_QUEUED_PER_INSTANCE } from '../instances/call-counter.ts';
 import type { Binding } from './binding/binding.ts';
 import type { SessionCore } from './session-core.ts';
 import { SessionRoute } from './session-route.ts';
@@ -22,9 +26,16 @@ interface Reserved extends Linked {
   readonly end: (error: GatewayError) => void;
 }
 
+interface WaitingCall {
+  /** True when the call needs a dedicated conversation. */
+  readonly needsDedicated: boolean;
+  readonly subscriber: Subscriber<Binding>;
+}
+
 /** Carries the calls of one session, and counts those under way and those between two rounds. */
 export class SessionCalls {
   readonly #session: SessionCore;
+  #waiting: readonly WaitingCall[] = [];
   readonly #underWay = new LinkedSet<SessionRoute>();
   /** The calls between two rounds. Made at the first use, since an idle session should consist of few objects. */
   #reservations: LinkedSet<Reserved> | undefined;
@@ -41,6 +52,16 @@ export class SessionCalls {
   /** True when calls are under way at a binding, or between two rounds. */
   get isCalling(): boolean {
     return this.#reserved > 0 || this.#underWay.values().some(({ binding }) => binding !== undefined);
+  }
+
+  /** True while calls wait for a binding. */
+  get areWaiting(): boolean {
+    return this.#waiting.length > 0;
+  }
+
+  /** True when at least one of the waiting calls needs a dedicated conversation. */
+  get needDedicated(): boolean {
+    return this.#waiting.some(({ needsDedicated }) => needsDedicated);
   }
 
   /** True when exactly one call is under way, and it is at this binding. */
@@ -107,12 +128,72 @@ export class SessionCalls {
     return { exchange: (request: ExchangeRequest) => this.carry(request, binding), leave };
   }
 
+  // --- waiting for a binding -------------------------------------------------------------------------------
+
+  /** See SessionCore.untilBound. */
+  untilBound(needsDedicated: boolean): Observable<Binding> {
+    return new Observable((subscriber) => {
+      const closed = this.#closed;
+      if (closed !== undefined) return subscriber.error(closed);
+      const exceeded = { most: MAX_QUEUED_PER_INSTANCE, isShare: false };
+      if (this.#waiting.length >= exceeded.most)
+        return subscriber.error(tooMany('requests that wait for an instance', exceeded, 1));
+      const call = { needsDedicated, subscriber };
+      this.#waiting = [...this.#waiting, call];
+      this.#session.requestBinding(needsDedicated);
+      return () => {
+        this.#waiting = this.#waiting.filter((each) => each !== call);
+      };
+    });
+  }
+
+  /**
+   * Continues all waiting calls. `failure`: of the opening of a dedicated conversation, for those that need one.
+   * In a microtask, so that no call runs inside the actor's mailbox, and what it reports takes effect at once.
+   */
+  serve(binding: Binding, failure: GatewayError | undefined): void {
+    const calls = this.#takeWaiting();
+    if (calls.length === 0) return;
+    queueMicrotask(() => {
+      for (const { needsDedicated, subscriber } of calls) {
+        if (failure !== undefined && needsDedicated) subscriber.error(failure);
+        else subscriber.next(binding);
+      }
+    });
+  }
+
+  /**
+   * Refuses all waiting calls with `failure`, otherwise because the gateway or the session closes, otherwise with the
+   * error of `errorOf`. Later ones wait again.
+   */
+  refuseWaiting(failure: GatewayError | undefined, errorOf: () => GatewayError): void {
+    const calls = this.#takeWaiting();
+    if (calls.length === 0) return;
+    const error = failure ?? this.#closed ?? errorOf();
+    for (const { subscriber } of calls) subscriber.error(error);
+  }
+
+  /** Why no call waits any more; undefined while some may. */
+  get #closed(): GatewayError | undefined {
+    const { deps, value } = this.#session;
+    if (!deps.isAccepting()) return shuttingDown();
+    return value.endReason === undefined ? undefined : sessionEnded(value.endReason);
+  }
+
+  #takeWaiting(): readonly WaitingCall[] {
+    const calls = this.#waiting;
+    this.#waiting = [];
+    return calls;
+  }
+
+  // --- their end -------------------------------------------------------------------------------------------
+
   /** Ends the calls that are between two rounds; there will be no next round. */
   dismiss(error: GatewayError): void {
     for (const { end } of this.#reservations?.values() ?? []) end(perhapsDelivered(error));
   }
 
-  /** Ends all calls, because the session is over. */
+  /** Ends the calls under way and between two rounds, because the session is over. */
   refuse(error: GatewayError): void {
     for (const route of this.#underWay.values()) route.refuse(error);
     this.dismiss(error);

@@ -1,6 +1,5 @@
-// The session as its components use it: its machine, SessionCalls, SessionRoute, WaitingRequests, SessionMessages and
-// BackendState. ClientSession implements it. They do not import ClientSession, since circular imports are refused.
-// Source: ADR 419.
+// The session as its components use it: its machine, SessionCalls, SessionRoute, SessionMessages and BackendState.
+// ClientSession implements it. They do not import ClientSession, since circular imports are refused. Source: ADR 419.
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -29,8 +28,8 @@ export interface SessionCore {
   readonly needsBindingForStream: boolean;
   /** True while calls are under way at the binding, or between two rounds. */
   readonly isCalling: boolean;
-  /** True while requests wait for a binding. */
-  readonly hasWaitingRequests: boolean;
+  /** True while calls wait for a binding. */
+  readonly hasWaitingCalls: boolean;
   /**
    * Finds an instance, and opens what the session needs there. Rejects with the failure of the last instance.
    * Aborting closes what was opened.
