@@ -12,6 +12,7 @@ import { callCutOff } from '../../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { EndReason } from '../../domain/errors/session-ends.ts';
 import { sessionEnded, sessionLost } from '../../domain/errors/session-errors.ts';
+import { eventOf } from '../../domain/events/events.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { listedAnswers } from '../../domain/lists/listed-tools.ts';
 import type { ServerMessage } from '../../domain/mcp/client.ts';
@@ -19,6 +20,7 @@ import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isOfOtherEra, listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
 import type { AllSessions, SessionRow } from '../../domain/sessions/all-sessions.ts';
 import { type McpSession, SessionActivity } from '../../domain/sessions/mcp-session.ts';
+import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
 import type { SessionValue, StoredBinding, StoredHandshake } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import { Tries } from '../calls/tries.ts';
@@ -41,8 +43,7 @@ import {
 } from './client-session.machine.ts';
 import { SessionCalls } from './session-calls.ts';
 import type { SessionCore } from './session-core.ts';
-import type { SessionDeps, SessionNeeds, SessionOptions } from './session-deps.ts';
-import { sessionMoved } from './session-events.ts';
+import type { SessionDeps, SessionOptions } from './session-deps.ts';
 import { SessionMessages } from './session-messages.ts';
 import { isRecoverable } from './session-rules.ts';
 import { type ClientSessionEvent, leftBinding, valueAfter } from './session-transitions.ts';
@@ -131,6 +132,11 @@ export class ClientSession implements McpSession, SessionCore {
     if (binding === undefined) throw new Error('a session has no instance before it is open');
     return { template, id: binding.instanceId, serverId: binding.serverId };
   }
+  /** The fields that every event of an open session has. */
+  get eventFields() {
+    const principal = this.value.ownerId;
+    return { ...eventOf(this.deps.clock, this.instance), session: sessionFingerprint(this.id), principal };
+  }
   isAt(instanceId: string): boolean {
     return this.value.binding?.instanceId === instanceId;
   }
@@ -187,9 +193,11 @@ export class ClientSession implements McpSession, SessionCore {
       this.#messages.addStream(subscriber);
       return () => this.activity.isIdle && this.#messages?.areObserved === false && this.setIdle();
     });
-    const { lists } = this.#options;
     return (
-      lists?.withNotices(messages$, { ...this.#storedHandshake, ownerId: this.value.ownerId }) ?? messages$
+      this.#options.lists?.withNotices(messages$, {
+        ...this.#storedHandshake,
+        ownerId: this.value.ownerId,
+      }) ?? messages$
     );
   }
 
@@ -342,7 +350,8 @@ export class ClientSession implements McpSession, SessionCore {
     this.#backendState ??= new BackendState(this);
     return this.#backendState;
   }
-  get #needs(): SessionNeeds {
+  /** What the session requires of a binding. */
+  get #needs() {
     const { ownerId, profile, logLevel, uris } = this.value;
     const asksForLog = logLevel !== undefined || this.#calls?.needDedicated === true;
     const state = logLevel === undefined && uris.length === 0 ? undefined : this.#ensuredBackendState;
@@ -390,7 +399,7 @@ export class ClientSession implements McpSession, SessionCore {
 
   /** Binds a session without an actor, if nothing has to be opened for it. Returns true when it is bound. */
   #bindAt(ref: InstanceRef | undefined): boolean {
-    const binding = ref && this.#binder.at(ref, this.#needs);
+    const binding = ref && this.#binder.at(ref, this.group.policy, this.#needs);
     if (binding === undefined) return false;
     this.send({ type: 'bound', binding });
     return true;
@@ -404,7 +413,10 @@ export class ClientSession implements McpSession, SessionCore {
     const answers = this.value.uris.length > 0 ? this.#ensuredBackendState.moved(binding) : [];
     this.#messages?.movedTo(binding, answers);
     const left = leftBinding(from, stored, binding);
-    if (left !== undefined) this.deps.emit(sessionMoved(this, left, this.deps.clock));
+    if (left !== undefined) {
+      const { instanceId: fromInstanceId, serverId: fromServerId } = left;
+      this.deps.emit({ type: 'session.moved', ...this.eventFields, fromInstanceId, fromServerId });
+    }
     this.#row?.changed();
     from?.leave();
   }

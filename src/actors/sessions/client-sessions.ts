@@ -34,7 +34,6 @@ import { StoredRow } from './rows/stored-row.ts';
 import { longestAway, SessionBounds } from './session-bounds.ts';
 import type { SessionDeps, SessionLists, SessionOptions } from './session-deps.ts';
 import { SessionDrain } from './session-drain.ts';
-import { sessionEventOf } from './session-events.ts';
 import { isRecoverable } from './session-rules.ts';
 import { newSession } from './session-transitions.ts';
 
@@ -133,7 +132,7 @@ export class ClientSessions implements AllSessions {
     // The session may have ended while it was being opened.
     if (!this.#opening.delete(session)) throw this.isClosing ? shuttingDown() : sessionEnded('disconnected');
     this.#begin(session);
-    this.deps.emit({ type: 'session.opened', ...sessionEventOf(session, this.deps.clock) });
+    this.deps.emit({ type: 'session.opened', ...session.eventFields });
     return session;
   }
 
@@ -153,7 +152,7 @@ export class ClientSessions implements AllSessions {
     const session = this.#create(id, { ...value, unsafe: value.unsafe === 'no' ? 'no' : 'yes' }, { lists });
     this.#begin(session);
     session.recoverAs(generation);
-    this.deps.emit({ type: 'session.opened', ...sessionEventOf(session, this.deps.clock) });
+    this.deps.emit({ type: 'session.opened', ...session.eventFields });
     return session;
   }
 
@@ -215,7 +214,7 @@ export class ClientSessions implements AllSessions {
       if (wasOpen)
         this.deps.emit({
           type: 'session.ended',
-          ...sessionEventOf(session, this.deps.clock),
+          ...session.eventFields,
           reason: SESSION_ENDS[reason],
           isLost,
         });

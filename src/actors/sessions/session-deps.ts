@@ -1,4 +1,4 @@
-// What the gateway provides to its sessions, the options of a session with one template, and what it requires of a binding.
+// What the gateway provides to its sessions, and the options of one with one template.
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
@@ -8,13 +8,8 @@ import type { Handshake } from '../../domain/mcp/mcp.ts';
 import type { SessionOpening } from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { AnySessionValue } from '../../domain/sessions/session-value.ts';
-import type { Conversation } from '../../transports/transport.ts';
 import type { CallDeps } from '../calls/call-route.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
-import type { Tries } from '../calls/tries.ts';
-import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { ClientNeeds } from '../instances/process-sharing.ts';
-import type { TemplateGroup } from '../template-group.ts';
 
 /** What the gateway provides to each of its sessions. */
 export interface SessionDeps extends Omit<CallDeps, 'trace' | 'trustOf'> {
@@ -43,32 +38,6 @@ export interface SessionDeps extends Omit<CallDeps, 'trace' | 'trustOf'> {
  */
 export interface SessionOptions extends SessionOpening {
   readonly lists?: SessionLists | undefined;
-}
-
-/** What a session requires of a binding. */
-export interface SessionNeeds extends ClientNeeds {
-  readonly group: TemplateGroup;
-  readonly ownerId: string;
-  readonly session?: McpSession | undefined;
-  /**
-   * Restores the log level and the subscriptions in a new conversation, before it is used. Undefined when there are
-   * none.
-   */
-  readonly restoreBackendState?:
-    | ((conversation: Conversation, signal: AbortSignal) => Promise<void>)
-    | undefined;
-}
-
-/** What a search looks for, where, and for how long. */
-export interface SearchOptions extends SessionNeeds {
-  /** How often it may try, and where not. The search counts its own tries there. */
-  readonly tries: Tries;
-  /** The instance that is tried first. Default: the strategy chooses. */
-  readonly first?: InstanceRef | undefined;
-  /** The instance that is tried only when there is no other. */
-  readonly last?: InstanceRef | undefined;
-  /** The time limit of the whole search in ms, after which the caller aborts it. */
-  readonly withinMs: number;
 }
 
 /** The cached lists of a template, implemented by TemplateLists of src/protocol. */

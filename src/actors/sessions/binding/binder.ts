@@ -1,6 +1,7 @@
 // Opens a binding for a session at one instance: the shared binding, or one with a conversation that is opened for the
 // session. binding-search.ts has the order in which instances are tried.
 
+import type { TemplatePolicy } from '../../../balancing/policy.ts';
 import { notConnected, openingRefused } from '../../../domain/errors/backend-errors.ts';
 import { isNetworked } from '../../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../../domain/limits.ts';
@@ -11,12 +12,17 @@ import { FairSlots } from '../../../domain/time/fair-slots.ts';
 import { sharedBy } from '../../instances/dedicated-conversation.ts';
 import type { ConversationUse } from '../../instances/dedicated-conversations.ts';
 import { InstanceRef } from '../../instances/instance-ref.ts';
-import { isIsolated, isShareable, needsDedicated } from '../../instances/process-sharing.ts';
+import {
+  type ClientNeeds,
+  isIsolated,
+  isShareable,
+  needsDedicated,
+} from '../../instances/process-sharing.ts';
 import type { Feed } from '../../subscriptions/feed.ts';
 import type { TemplateGroup } from '../../template-group.ts';
-import type { SearchOptions, SessionDeps, SessionNeeds } from '../session-deps.ts';
+import type { SessionDeps } from '../session-deps.ts';
 import { Binding } from './binding.ts';
-import { BindingSearch } from './binding-search.ts';
+import { BindingSearch, type SearchOptions } from './binding-search.ts';
 
 /** The most concurrent searches for recovered sessions: after the end of a node all its clients come at once. */
 const MAX_RECOVERED = 64;
@@ -67,9 +73,8 @@ export class Binder {
   }
 
   /** The binding at this instance if nothing has to be opened for it; undefined otherwise. */
-  at(ref: InstanceRef, needs: SessionNeeds): Binding | undefined {
+  at(ref: InstanceRef, policy: TemplatePolicy, needs: ClientNeeds): Binding | undefined {
     const { handshake, feed } = ref;
-    const { policy } = needs.group;
     if (handshake === undefined || feed === undefined) return undefined;
     const isShared = this.#keepsDedicated.get(handshake) === false && !isIsolated(ref, policy);
     if (!isShared && needsDedicated(ref, handshake, policy, needs)) return undefined;
@@ -95,12 +100,12 @@ export class Binder {
     return this.#recovered.take({ shareId, signal, start: () => this.findBinding(options, signal) });
   }
 
-  async #open(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Binding> {
-    const present = this.at(ref, needs);
+  async #open(ref: InstanceRef, needs: SearchOptions, signal: AbortSignal): Promise<Binding> {
+    const { policy } = needs.group;
+    const present = this.at(ref, policy, needs);
     if (present !== undefined) return present;
     const { handshake } = ref;
     if (handshake === undefined) throw notConnected();
-    const { policy } = needs.group;
     const isForLegacy =
       handshake.era === 'modern' && !isNetworked(ref.definition) && !isIsolated(ref, policy);
     const use = isForLegacy
@@ -109,7 +114,7 @@ export class Binder {
     const conversation = use?.conversation.inner;
     if (conversation === undefined) {
       this.#keepsDedicated.set(handshake, false);
-      const shared = this.at(ref, needs); // the instance may have a new transport meanwhile
+      const shared = this.at(ref, policy, needs); // the instance may have a new transport meanwhile
       if (shared === undefined) throw notConnected();
       return shared;
     }
@@ -133,7 +138,7 @@ export class Binder {
   async #useLegacy(
     ref: InstanceRef,
     handshake: Handshake,
-    needs: SessionNeeds,
+    needs: SearchOptions,
     signal: AbortSignal,
   ): Promise<ConversationUse | undefined> {
     const { scheduler, clock } = this.deps;
@@ -162,7 +167,7 @@ export class Binder {
  * Takes a conversation, and resolves when it is open. `inner` is undefined where the backend keeps no dedicated
  * conversations. Rejects with the error of the opening; aborting ends the use.
  */
-async function useAt(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<ConversationUse> {
+async function useAt(ref: InstanceRef, needs: SearchOptions, signal: AbortSignal): Promise<ConversationUse> {
   const { group, ownerId, profile, session } = needs;
   const extensions = isShareable(ref, group.policy, needs) ? extensionsOf(profile) : undefined;
   const shared = extensions === undefined ? {} : sharedBy(extensions);

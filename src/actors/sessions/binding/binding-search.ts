@@ -5,11 +5,38 @@ import { fromEvent, take, takeUntil } from 'rxjs';
 import { asGatewayError, atInstance, type GatewayError } from '../../../domain/errors/errors.ts';
 import { shuttingDown } from '../../../domain/errors/gateway-errors.ts';
 import { isNetworked } from '../../../domain/instances/transport-kinds.ts';
+import type { McpSession } from '../../../domain/sessions/mcp-session.ts';
+import type { Conversation } from '../../../transports/transport.ts';
 import { HEDGE_DIVISOR } from '../../calls/deadline.ts';
+import type { Tries } from '../../calls/tries.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
+import type { ClientNeeds } from '../../instances/process-sharing.ts';
 import { noHealthyError } from '../../no-instance.ts';
-import type { SearchOptions, SessionDeps } from '../session-deps.ts';
+import type { TemplateGroup } from '../../template-group.ts';
+import type { SessionDeps } from '../session-deps.ts';
 import type { Binding } from './binding.ts';
+
+/** What a search looks for, where, and for how long. */
+export interface SearchOptions extends ClientNeeds {
+  readonly group: TemplateGroup;
+  readonly ownerId: string;
+  readonly session?: McpSession | undefined;
+  /**
+   * Restores the log level and the subscriptions in a new conversation, before it is used. Undefined when there are
+   * none.
+   */
+  readonly restoreBackendState?:
+    | ((conversation: Conversation, signal: AbortSignal) => Promise<void>)
+    | undefined;
+  /** How often it may try, and where not. The search counts its own tries there. */
+  readonly tries: Tries;
+  /** The instance that is tried first. Default: the strategy chooses. */
+  readonly first?: InstanceRef | undefined;
+  /** The instance that is tried only when there is no other. */
+  readonly last?: InstanceRef | undefined;
+  /** The time limit of the whole search in ms, after which the caller aborts it. */
+  readonly withinMs: number;
+}
 
 type OpenAt = (ref: InstanceRef, ended: AbortSignal) => Promise<Binding>;
 
