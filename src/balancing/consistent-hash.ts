@@ -19,7 +19,7 @@ const MAX_KEY_BYTES = 4096;
  * Rendezvous hashing with bounded loads: each key (a caller, or the value of an argument) has an order of all candidates.
  * It gets the first one with fewer calls in flight than 1.25 times their mean, rounded up, at least 1. A candidate
  * that comes or goes moves only the keys that it is first for. Weights are ignored. Calls without a key, such as those of
- * anonymous callers, are for `withoutKey`. Source: ADR 130.
+ * anonymous callers, are for `withoutKey`. Source: ADR 7.
  */
 export function consistentHash<C extends Candidate>(
   withoutKey: Strategy<C>,

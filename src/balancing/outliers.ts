@@ -1,6 +1,6 @@
 // Outlier detection by the results of calls, independent of health: a candidate whose calls fail is ejected for a
 // time, one whose calls stay unanswered is avoided; both are suspended. Then one trial call decides. pool.ts chooses;
-// health does not change. Source: ADR 39, ADR 40.
+// health does not change. Source: ADR 39.
 //
 //   in ── calls fail ────────► ejected ──┬─ time is over ──► half-open ── trial call ──► answered: in
 //     └── calls unanswered ──► avoided ──┘                                           └─► failed, or unanswered: out for longer

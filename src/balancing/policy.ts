@@ -118,7 +118,7 @@ const POLICY = {
     title: 'Timeouts of tools, s',
     doc: 'Timeouts of calls of these tools, by name: `{"report": 300}`. Others have the timeout of the template.',
   }),
-  /** Applies to programs; for other backends LIMITS.handshakeMs does. Source: ADR 114. */
+  /** Applies to programs; for other backends LIMITS.handshakeMs does. Source: ADR 113. */
   startTimeoutMs: row({
     name: 'start_timeout',
     values: seconds(5, 3600),
@@ -204,7 +204,7 @@ export const POLICY_ROWS: readonly AnyRow[] = Object.entries(POLICY).map(([key, 
 /** The settings that a template may have. */
 export const TEMPLATE_ROWS = POLICY_ROWS.filter(({ setBy }) => setBy !== 'gateway');
 
-/** The defaults of all settings. Source: ADR 4, ADR 114. */
+/** The defaults of all settings. Source: ADR 4, ADR 113. */
 export const DEFAULT_POLICY = policyFrom((each) => each.default);
 
 /** The policy with the value of each row; `fromEntries` loses their types. */
@@ -235,7 +235,7 @@ export function longestCallMs(timeoutMs: number, maxCallMs: number = LIMITS.call
 
 /**
  * The longest wait for an answer of the client to a question, in ms: LIMITS.callDefaultBoundMs, or as long as a
- * call may take. Source: ADR 112.
+ * call may take. Source: ADR 40.
  */
 export function longestQuestionMs(policy: TemplatePolicy, maxCallMs?: number): number {
   return longestCallMs(Math.max(LIMITS.callDefaultBoundMs, timeoutFor(policy)), maxCallMs);

@@ -1,12 +1,12 @@
 // The strategies. Each chooses one of the candidates that may take a call. The pool decides which may: not those that
-// are full, ejected or already tried. Unhealthy and draining instances are not candidates. Source: ADR 7, ADR 130.
+// are full, ejected or already tried. Unhealthy and draining instances are not candidates. Source: ADR 7.
 
 import { consistentHash } from './consistent-hash.ts';
 import { bestLatencyMs, healthScore } from './health-score.ts';
 import type { Candidate, Strategy, StrategyRow } from './strategy-types.ts';
 import { weightedRoundRobin } from './weighted-round-robin.ts';
 
-/** The most candidates that `least_connections` compares for a call: the next ones in turn. Source: ADR 130. */
+/** The most candidates that `least_connections` compares for a call: the next ones in turn. Source: ADR 7. */
 const MAX_COMPARED = 64;
 /** The most candidates whose scores `health_based` computes for a call. */
 const MAX_SCORED = 16;

@@ -1,4 +1,4 @@
-// The strategy `weighted_round_robin`: credits that candidates earn and pay. Source: ADR 130.
+// The strategy `weighted_round_robin`: credits that candidates earn and pay. Source: ADR 7.
 
 import type { Candidate, Strategy } from './strategy-types.ts';
 

@@ -103,7 +103,7 @@ export const LIMITS = {
   refusedLongestMs: 600_000,
   /**
    * Hard maximum of a call, whatever progress it reports, unless a setting changes it or the timeout of the call is
-   * longer. Source: ADR 9.
+   * longer. Source: ADR 40.
    */
   callDefaultBoundMs: 600_000,
   /** The longest hard maximum that a setting or a timeout may give a call. */

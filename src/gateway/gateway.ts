@@ -306,7 +306,7 @@ export class Gateway {
    * One request of any method to an instance of the template, with its notifications. Cold: subscribing sends the request,
    * unsubscribing cancels it on the backend. Emits notifications, then one result or error answer, then completes. Errors
    * with GatewayError: VALIDATION_ERROR, TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, NO_HEALTHY_INSTANCE, QUEUE_FULL, TOOL_NOT_FOUND,
-   * BACKEND_UNAVAILABLE, BACKEND_TIMEOUT or SHUTTING_DOWN. Retries and failover: ADR 9, ADR 40.
+   * BACKEND_UNAVAILABLE, BACKEND_TIMEOUT or SHUTTING_DOWN. Retries and failover: ADR 40.
    */
   exchange(template: string, request: ExchangeRequest, options?: ExchangeOptions): Observable<SourcedEvent> {
     const refusal = refusalOfRequest(template, request, options);

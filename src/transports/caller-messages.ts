@@ -38,7 +38,7 @@ export function textWithToken(request: ExchangeRequest, id: number): string {
 
 /**
  * True when the backend gets a progress token. Progress of other requests would have no receiver. Source: ADR
- * 112.
+ * 40.
  */
 export function reportsProgress(request: ExchangeRequest): boolean {
   return request.wantsProgress === true || callerTokenOf(request) !== undefined;

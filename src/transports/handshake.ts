@@ -98,7 +98,7 @@ export async function shakeHands(channel: HandshakeChannel, options: HandshakeOp
 
 /**
  * True when all methods got one of these statuses and no JSON-RPC: the address refuses, not an MCP server.
- * Source: ADR 127.
+ * Source: ADR 109.
  */
 function areEqual(refusals: readonly HandshakeRefusal[]): boolean {
   const [first] = refusals;

@@ -99,7 +99,7 @@ export interface CommandHistory {
    * 119.
    */
   endsWhenCancelled?: boolean;
-  /** True when one of its programs ended by itself, without a failure, right after its first answer. Source: ADR 142. */
+  /** True when one of its programs ended by itself, without a failure, right after its first answer. Source: ADR 113. */
   endsAfterCall?: boolean;
 }
 

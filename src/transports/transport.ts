@@ -42,7 +42,7 @@ export interface Conversation {
    * it ends with its transport.
    */
   readonly isIndependent?: boolean | undefined;
-  /** True when the program ends after each call, by design, so that it keeps nothing of one. Source: ADR 142. */
+  /** True when the program ends after each call, by design, so that it keeps nothing of one. Source: ADR 113. */
   readonly endsAfterCall?: boolean | undefined;
   /**
    * True when another node runs the instance and counts the subscribed resources of each owner: it is asked for each of

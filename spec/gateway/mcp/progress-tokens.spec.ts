@@ -1,4 +1,4 @@
-// Progress tokens that the gateway adds to calls, at each door, for HTTP servers of both eras. Source: ADR 112.
+// Progress tokens that the gateway adds to calls, at each door, for HTTP servers of both eras. Source: ADR 40.
 
 import * as assert from 'uvu/assert';
 import type { GatewayOptions } from '../../../src/gateway/gateway-types.ts';

@@ -1,4 +1,4 @@
-// Programs that take long until their handshake, as the routes show them: `load_balancer.start_timeout`. Source: ADR 114.
+// Programs that take long until their handshake, as the routes show them: `load_balancer.start_timeout`. Source: ADR 113.
 
 import * as assert from 'uvu/assert';
 import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';

@@ -1,5 +1,5 @@
 // The loop of one round of a call: choose an instance, count and send the call there in one synchronous block, wait, and try the
-// next one if domain/calls/retry-rules.ts allows it. Its route says where the call may go on. Source: ADR 9, ADR 40.
+// next one if domain/calls/retry-rules.ts allows it. Its route says where the call may go on. Source: ADR 40.
 //
 // After `delivered: 'no'` the call is sent to another instance, at most `maxRetries` times and never to the same one
 // twice; one of a session is retried at its instance (`nextAfter`). After `'unknown'` it goes on only

@@ -1,7 +1,7 @@
 // Counts the calls of one instance: active calls, which fill its capacity; calls that wait for an answer of their
 // client, and do not fill it; reservations of calls between two rounds; and the results of calls and probes. InstanceRef
 // and Attempt, and for probes the instance machine, call it synchronously, without a mailbox between them. The balancer
-// chooses the instance. Source: ADR 41, ADR 67.
+// chooses the instance. Source: ADR 41, ADR 2.
 
 import { ewma } from '../../balancing/health-score.ts';
 import type { CallOutcome } from '../../domain/calls/exchange-event.ts';

@@ -63,7 +63,7 @@ export interface InstanceContext extends InstanceActorInput {
   readonly failedStarts: number;
   /**
    * True when the last transport ended by itself after an answered call, as some programs do by design: it is then
-   * opened again at once (ADR 115).
+   * opened again at once (ADR 113).
    */
   readonly hasEndedAfterCall: boolean;
   /**

@@ -105,7 +105,7 @@ export function isReturning(context: ClientSessionContext): boolean {
 
 /**
  * The time limit of a search for a binding, in ms. The first one may start a program for the session, which has its own
- * limit: one that was ended earlier would never be ready (ADR 114).
+ * limit: one that was ended earlier would never be ready (ADR 113).
  */
 export function bindTimeoutMs({ binding, session: { group } }: ClientSessionContext): number {
   const { policy, pool } = group;

@@ -62,7 +62,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   binding: Binding | undefined;
   #needsDedicated = false;
   #hasAwaitedTools = false;
-  /** Bindings at other instances, for hedges beside a silent attempt. They end with the call. Source: ADR 103. */
+  /** Bindings at other instances, for hedges beside a silent attempt. They end with the call. Source: ADR 40. */
   #hedgeBindings: Binding[] = [];
   /** The binding of the next hedge, once it is open. */
   #nextHedge: Binding | undefined;
@@ -224,7 +224,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   /**
    * True when the call may be sent to a second instance while the session stays at its own. False when there is no
    * other instance, when the session may not move, and when it moves anyway because its instance is suspended.
-   * Source: ADR 103.
+   * Source: ADR 40.
    */
   #mayHedgeBeside({ ref, conversation }: Binding, tries: Tries): boolean {
     const { value, group } = this.#session;

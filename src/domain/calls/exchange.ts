@@ -51,7 +51,7 @@ export interface ExchangeRequest extends CallContext {
   readonly params?: JsonFields;
   /**
    * True: the backend is asked for progress although the caller gave no token. Not sent itself. Default: false.
-   * Source: ADR 112.
+   * Source: ADR 40.
    */
   readonly wantsProgress?: boolean;
   /** `mcp-param-*` headers in lower case; sent only to HTTP backends of the modern era. */

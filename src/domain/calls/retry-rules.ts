@@ -1,7 +1,7 @@
 // The rules of retries and hedges: which requests may be repeated, what follows a failure, and whether one more
 // attempt begins beside a silent one. They are pure. `Call` asks them through actors/calls/tries.ts, which has the counts and
 // the budget. Where a call goes on, its route says.
-// Source: ADR 9, ADR 40, ADR 150, ADR 384, ADR 429.
+// Source: ADR 40, ADR 384.
 
 import { type GatewayError, isUnanswered } from '../errors/errors.ts';
 import { isRepeatableMethod } from '../mcp/mcp.ts';

@@ -39,14 +39,14 @@ const TABLE = {
     {
       code: 'slow-start',
       fault: 'takes long to answer `initialize`',
-      gateway: 'requests wait; a program has 300 s ([ADR 114](../adr/0114-start-limit-of-programs.md))',
+      gateway: 'requests wait; a program has 300 s ([ADR 113](../adr/0113-requests-wait-for-starting-instances.md))',
       remedy: 'answer `initialize` first, then load',
     },
     {
       unseen: 'only a call shows it',
       fault: 'ends after each call, with code 0',
       gateway:
-        'starts it again; the next call waits ([ADR 115](../adr/0115-programs-that-end-after-a-call.md))',
+        'starts it again; the next call waits ([ADR 113](../adr/0113-requests-wait-for-starting-instances.md))',
       remedy: 'serve further calls',
     },
     {

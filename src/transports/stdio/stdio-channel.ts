@@ -45,7 +45,7 @@ interface ChannelOptions
 const FATAL_CANCELLATION_MS = 2_000;
 /**
  * A program that ends within this time after the answer to its first call, without a failure, does so by design.
- * Source: ADR 142.
+ * Source: ADR 113.
  */
 const ENDS_AFTER_CALL_MS = 1_000;
 /** The longest notification of a client: a few of them must not fill the outbox. */

@@ -86,7 +86,7 @@ export class Binder {
   /**
    * Tries to open a binding at one instance after another. An opening that is slow over a network continues beside the
    * next one; the first binding that opens is used, and the others are closed. Rejects with the last failure, or with
-   * NO_HEALTHY_INSTANCE, and leaves nothing open then. Source: ADR 101.
+   * NO_HEALTHY_INSTANCE, and leaves nothing open then. Source: ADR 40.
    */
   findBinding(options: SearchOptions, signal: AbortSignal): Promise<Binding> {
     const open = (ref: InstanceRef, ended: AbortSignal) => this.#open(ref, options, ended);

@@ -1,5 +1,5 @@
 // The search of one session for a binding: at the instance that the strategy chooses, after a failure at the next
-// one, and beside an opening that is slow over a network. binder.ts opens the binding. Source: ADR 101.
+// one, and beside an opening that is slow over a network. binder.ts opens the binding. Source: ADR 40.
 
 import { fromEvent, take, takeUntil } from 'rxjs';
 import { asGatewayError, atInstance, type GatewayError } from '../../../domain/errors/errors.ts';
