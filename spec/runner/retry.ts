@@ -1,5 +1,5 @@
 // Runs failed spec files once more, alone, under continuous integration. Why, and why their number is limited:
-// docs/adr/0213-retries-in-both-tiers.md. It does not run files itself or print.
+// docs/adr/0213-the-spec-runner-and-its-tiers.md. It does not run files itself or print.
 
 import type { FileResult } from './result.ts';
 

@@ -1,7 +1,7 @@
 // TABLE of the settings of a template: how its calls are balanced, bounded and shown. From a
 // row come its schemas in the API and in the registry file, the word of `template set`, the field in the console,
 // the default `load_balancer.*` of the gateway and docs/reference/load-balancing.md; policy-schemas.ts has the
-// schemas. It imports no schema library, because the command line reads the defaults first. Source: ADR 129.
+// schemas. It imports no schema library, because the command line reads the defaults first. Source: ADR 4.
 
 import { LIMITS } from '../domain/limits.ts';
 import type { ToolHints } from '../domain/views/view.ts';

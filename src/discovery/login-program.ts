@@ -1,5 +1,5 @@
 // Logs in to a cluster with the program that a kubeconfig names (`exec`), like kubectl: runs it, reads the credential that it
-// prints, and keeps that until shortly before it expires. Source: ADR 98; the Kubernetes reference, "client-go credential
+// prints, and keeps that until shortly before it expires. Source: ADR 60; the Kubernetes reference, "client-go credential
 // plugins".
 
 import { type ChildProcess, spawn } from 'node:child_process';

@@ -1,5 +1,5 @@
 // With CI=true a failed spec file of either tier is run once more, alone, when all others have ended; these tests show that
-// this hides nothing. Source: docs/adr/0213-retries-in-both-tiers.md.
+// this hides nothing. Source: docs/adr/0213-the-spec-runner-and-its-tiers.md.
 
 import { writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';

@@ -1,5 +1,5 @@
 // The tool definitions of a template that are trusted. By default all are; for a pinned template, and through a pinned
-// view, only approved ones are. Source: ADR 238, ADR 242.
+// view, only approved ones are. Source: ADR 238.
 
 import { groupsToMatch } from '../../domain/accounts/globs.ts';
 import type { SourcedEvent } from '../../domain/calls/exchange.ts';

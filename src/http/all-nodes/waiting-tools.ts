@@ -1,5 +1,5 @@
 // The definitions of tools that wait for approval at the other nodes. A node knows those that it has listed; here it learns the
-// others, so that every node shows and approves the same. Source: ADR 390.
+// others, so that every node shows and approves the same. Source: ADR 238.
 
 import Type from 'typebox';
 import type { Principal } from '../../domain/accounts/account.ts';

@@ -1,5 +1,5 @@
 // Work of one turn of the event loop that is ended if it takes too long: the author of a template chooses a pattern, and a caller
-// the text; a pattern prone to backtracking takes hours for some texts. Source: ADR 391.
+// the text; a pattern prone to backtracking takes hours for some texts. Source: ADR 116.
 
 import { runInNewContext } from 'node:vm';
 

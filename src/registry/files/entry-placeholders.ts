@@ -1,6 +1,6 @@
 // Fills in the placeholders of an entry of a registry document: `${env:NAME}`, `${NAME}`, `${NAME:-default}` and
 // `${userHome}`, as MCP clients write them. No placeholder is passed on literally, but those in the script of a
-// shell. Source: ADR 122.
+// shell. Source: ADR 65.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders
 
 import { homedir } from 'node:os';

@@ -1,5 +1,5 @@
 // A registry file that is being written. An editor or a copy that writes in place leaves the first part of it for a
-// moment, and in YAML that part may be a whole document, without the instances of the rest. Source: ADR 373.
+// moment, and in YAML that part may be a whole document, without the instances of the rest. Source: ADR 65.
 
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-// The approved tools of a pinned template, or of a pinned view, and the tools that wait for approval. Source: ADR 238, ADR 242.
+// The approved tools of a pinned template, or of a pinned view, and the tools that wait for approval. Source: ADR 238.
 
 import { hash } from 'node:crypto';
 import type { GatewayEvent } from '../../domain/events/events.ts';

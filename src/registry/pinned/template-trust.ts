@@ -1,6 +1,5 @@
 // Which definitions of the tools of one template may be used: those that are approved for the template, if it is pinned, and for
-// the pinned view that asks. tool-approvals.ts makes one again when a template or view is pinned or released. Source: ADR 238,
-// ADR 242.
+// the pinned view that asks. tool-approvals.ts makes one again when a template or view is pinned or released. Source: ADR 238.
 
 import { withOwnHints } from '../../actors/instances/tool-hints.ts';
 import type { ListedDigests, ToolDigests, ToolTrust } from '../../actors/instances/tool-trust.ts';

@@ -1,5 +1,5 @@
 // The approved definitions of the tools of pinned templates and views, and the definitions that wait for approval. A template or
-// view without any approval was just pinned: its first list is approved. Source: ADR 238, ADR 242.
+// view without any approval was just pinned: its first list is approved. Source: ADR 238.
 
 import { Subject } from 'rxjs';
 import type { ToolCache } from '../../actors/instances/tool-cache.ts';

@@ -1,4 +1,4 @@
-// The tools of a view with their approval, and the approval itself. Source: ADR 242.
+// The tools of a view with their approval, and the approval itself. Source: ADR 238.
 
 import Type from 'typebox';
 import { callable } from '../../../domain/lists/listed-tools.ts';

@@ -1,6 +1,6 @@
 // Tells whether validators of JSON Schema compile a schema, without compiling it. Strict where validators differ: it
 // accepts only what all of them accept. The validator of the official SDK 1 (ajv, draft 7) is the strictest one.
-// Source: ADR 116, ADR 391.
+// Source: ADR 116.
 
 import { isJsonObject, type JsonObject, JsonText } from '../../../domain/json/json.ts';
 
