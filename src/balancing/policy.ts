@@ -138,7 +138,7 @@ const POLICY = {
   }),
   /**
    * `auto`: unless the client accepts requests or sets a log level, which cannot be attributed to one client of a shared process;
-   * clients that declare extensions share with their like (ADR 104).
+   * clients that declare extensions share with their like (ADR 26).
    */
   processSharing: row({
     name: 'session',

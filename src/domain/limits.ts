@@ -60,7 +60,7 @@ export const LIMITS = {
   dedicatedProcessesHardBound: 10_000,
   /**
    * Processes of one instance that clients with equal `extensions` and `experimental` share, within dedicatedProcesses.
-   * Source: ADR 104.
+   * Source: ADR 26.
    */
   extensionProcesses: 8,
   /** Calls that wait for their client: of modern clients in all, of sessions at one instance. Over it: QUEUE_FULL. */

@@ -69,7 +69,7 @@ interface Exposure {
  * The reason why the command may not be started; undefined when it may. Checks its working folder, if any, and every
  * text in its words and variables that may be a path, from that folder (default: where the program starts). No path
  * may end at one of `paths` or at a folder above one of them, nor pass through one that is whole, such as /proc:
- * neither as the kernel walks it, nor with each `..` removed first, as many programs do. Source: ADR 87, 133.
+ * neither as the kernel walks it, nor with each `..` removed first, as many programs do. Source: ADR 87.
  */
 export async function exposureOf(
   program: ExposedProgram,

@@ -62,7 +62,7 @@ export interface HandshakeOptions {
    * unless `mayBeModern` or `era` allows another.
    */
   readonly profile?: ClientProfile | undefined;
-  /** The only era that is tried. Default: both. Source: ADR 121. */
+  /** The only era that is tried. Default: both. Source: ADR 10. */
   readonly era?: PinnedEra | undefined;
   /** True when a conversation of the modern era is accepted, too, for a profile. Default: false. */
   readonly mayBeModern?: boolean | undefined;

@@ -85,7 +85,7 @@ export interface OpeningHistory {
   skipsProbe?: boolean | undefined;
   /**
    * True when the backend announced the modern era and then answered nothing in it: the legacy era is tried first.
-   * Source: ADR 121.
+   * Source: ADR 10.
    */
   prefersLegacy?: true;
   /** The history of the command, also from other instances. Default: none. */

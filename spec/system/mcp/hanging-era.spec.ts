@@ -1,5 +1,5 @@
 // A server that answers `server/discover`, and no other request of the modern era, is used in the legacy one. With a real program and a
-// real HTTP server, at every door (ADR 121).
+// real HTTP server, at every door (ADR 10).
 
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';

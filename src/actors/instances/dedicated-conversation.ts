@@ -44,7 +44,7 @@ export interface ConversationRequest {
 
 /**
  * The request for a process that all clients with these extensions share, of any owner. The backend gets no
- * other declarations of them. Source: ADR 104.
+ * other declarations of them. Source: ADR 26.
  */
 export function sharedBy(extensions: JsonObject) {
   return {

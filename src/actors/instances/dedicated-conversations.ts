@@ -1,6 +1,6 @@
 // The dedicated conversations of one instance: assigns them to uses, bounds their number in total and per owner, and
 // emits their events. A legacy session holds an exclusive use; a call without a session holds one while it lasts (ADR
-// 69). Clients that declare equal extensions, and cannot be asked anything, share a process (ADR 104).
+// 69). Clients that declare equal extensions, and cannot be asked anything, share a process (ADR 26).
 
 import { hash } from 'node:crypto';
 import { isOfSameUser } from '../../domain/accounts/account.ts';
@@ -78,7 +78,7 @@ export class DedicatedConversations implements ConversationListener {
   /**
    * Takes a conversation: one that the same owner dedicated before with the same capabilities, or a new one. When there
    * are too many, the one that was idle longest ends, otherwise the session whose client has been away longest (ADR
-   * 86); a new process waits for the end of the old one. Throws QUEUE_FULL when none can end, for the instance or for
+   * 69); a new process waits for the end of the old one. Throws QUEUE_FULL when none can end, for the instance or for
    * the owner's share. Over a network, the caller bounds the number of uses without idle time.
    */
   use(request: ConversationRequest): ConversationUse {

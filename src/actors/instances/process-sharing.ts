@@ -26,7 +26,7 @@ export interface ClientNeeds {
  * modern one may speak both eras. Over a pipe, when the template requires it, or when a legacy backend may send
  * messages or requests that cannot be attributed to one client of a shared process; a modern program may speak both
  * eras, and sends requests only in the legacy one. Clients with equal extensions share one. Bare backends do not tell
- * clients apart. Source: ADR 24, ADR 48, ADR 104.
+ * clients apart. Source: ADR 24, ADR 26.
  */
 export function needsDedicated(
   ref: InstanceRef,
@@ -126,8 +126,7 @@ export function tellsCallsApart(
  * Chooses the conversation over a pipe. A dedicated process is for messages that could not be attributed in a shared
  * one, unless the template lets clients share it anyway. During a list request a backend asks nothing; but the tools
  * may depend on the capabilities of the client, which only a dedicated process knows. A client with extensions never
- * shares with clients that declare none: its tools may have the same names and other contents. Source: ADR 49, ADR
- * 104.
+ * shares with clients that declare none: its tools may have the same names and other contents. Source: ADR 26.
  */
 function conversationOverPipe(input: ChoiceInput): ConversationChoice {
   const { sharing, profile, request } = input;

@@ -185,7 +185,7 @@ class TransportRun {
 
 /**
  * Resolves with false when the backend has sent nothing within SILENT_ERA_MS after its tools were requested.
- * Source: ADR 121.
+ * Source: ADR 10.
  */
 function answersIn(opened: OpenedTransport, listed: Promise<void>, clock: Clock): Promise<boolean> {
   const { lastMessageAtMs } = opened;

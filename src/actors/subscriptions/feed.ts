@@ -1,7 +1,7 @@
 // The messages of a conversation outside of its exchanges, for all clients that share it. At a modern backend there is
 // one subscription for all, because each takes a connection; at a legacy backend, which sends all messages anyway, one
 // per resource (resource-subscriptions.ts). Messages are passed on in tasks: a backend may send thousands at once, each
-// for hundreds of clients (ADR 364).
+// for hundreds of clients (ADR 357).
 
 import { Observable, of, Subject, type Subscription, switchMap, take, takeUntil } from 'rxjs';
 import { ANONYMOUS, countedIdOf } from '../../domain/accounts/account.ts';

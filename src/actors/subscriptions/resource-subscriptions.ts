@@ -1,7 +1,7 @@
 // The resource subscriptions in one conversation with a legacy backend. The backend gets `resources/subscribe` for the
 // first client, and `resources/unsubscribe` after the last one. When a request can be sent, the wishes of the clients
 // are compared with the state of the backend: a client that has left by then costs no request (ADR 357). Owners take
-// turns, and each has a share (ADR 361). feed.ts distributes the updates.
+// turns, and each has a share (ADR 357). feed.ts distributes the updates.
 
 import type { Subscription } from 'rxjs';
 import { countedIdOf } from '../../domain/accounts/account.ts';

@@ -91,7 +91,7 @@ export function commandRefusal(
 
 /**
  * Variables that decide which code a loader, a shell, an interpreter or a program that downloads packages runs, by themselves or
- * by the file or the server that they name. Source: ADR 360.
+ * by the file or the server that they name. Source: ADR 52.
  */
 const LOADS_OTHER_CODE = new RegExp(
   `^(?:${[

@@ -92,7 +92,7 @@ export const InstanceInput = Type.Object(
     ),
     auth: Type.Optional(AuthInput),
     transport: Type.Optional(Type.Enum(TRANSPORT_NAMES)),
-    /** The era that is spoken with the server; `auto` finds it out. Default: `auto`. Source: ADR 121. */
+    /** The era that is spoken with the server; `auto` finds it out. Default: `auto`. Source: ADR 10. */
     era: Type.Optional(Type.Enum(['auto', 'legacy', 'modern'])),
     /**
      * The node that runs a program: an id, or `any`, for a program on standard input and output. Default: on a

@@ -1,6 +1,6 @@
 // Reads lists of servers, each page once: a list whose pages were read before is not parsed and checked again, and
 // callers share its items. Counts the memory of lists while they are read and answered: the bytes of pages that wait
-// to be parsed count for their instance, the values of parsed ones for the caller. Source: ADR 268, 322, 334.
+// to be parsed count for their instance, the values of parsed ones for the caller. Source: ADR 268, 322.
 
 import { hash } from 'node:crypto';
 import type { ExchangeRequest, SourcedAnswer } from '../calls/exchange.ts';

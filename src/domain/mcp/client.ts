@@ -129,7 +129,7 @@ export function acceptsServerRequests({ capabilities }: Pick<ClientProfile, 'cap
 
 /**
  * The declarations that let a server ask nothing, but on which its tools may depend: `extensions`, such as MCP Apps, and
- * `experimental`. Undefined for a client that declares none. Source: ADR 104.
+ * `experimental`. Undefined for a client that declares none. Source: ADR 26.
  */
 export function extensionsOf({ capabilities }: Pick<ClientProfile, 'capabilities'>): JsonObject | undefined {
   const { extensions, experimental } = capabilities;

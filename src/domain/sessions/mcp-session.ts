@@ -12,7 +12,7 @@ import type { AnySessionValue } from './session-value.ts';
 
 /**
  * A session without a stream and without a message for this time ends as soon as another client needs its place or its
- * dedicated process. Source: ADR 86.
+ * dedicated process. Source: ADR 69.
  */
 export const REPLACEABLE_MS = 5 * 60_000;
 

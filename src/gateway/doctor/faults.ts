@@ -39,7 +39,8 @@ const TABLE = {
     {
       code: 'slow-start',
       fault: 'takes long to answer `initialize`',
-      gateway: 'requests wait; a program has 300 s ([ADR 113](../adr/0113-requests-wait-for-starting-instances.md))',
+      gateway:
+        'requests wait; a program has 300 s ([ADR 113](../adr/0113-requests-wait-for-starting-instances.md))',
       remedy: 'answer `initialize` first, then load',
     },
     {

@@ -1,5 +1,5 @@
 // The answer to a request for a list over REST, made once for all callers with the same items, and in several turns of
-// the event loop. Source: ADR 334.
+// the event loop. Source: ADR 268.
 
 import { type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { jsonPieces } from '../../domain/json/json-pieces.ts';

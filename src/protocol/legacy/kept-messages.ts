@@ -1,5 +1,5 @@
 // Keeps the last messages of an HTTP+SSE stream that leads through another node: if that node dies, the client may not
-// have got them. Source: ADR 310.
+// have got them. Source: ADR 165.
 
 import type { Clock } from '../../domain/time/clock.ts';
 import { type LogDeps, MessageLog } from './legacy-stream.ts';

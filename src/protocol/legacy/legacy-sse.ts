@@ -3,7 +3,7 @@
 // session, which legacy-endpoint.ts serves like any other. The first event has an id, so that a client that lost
 // its stream because the gateway was restarted can continue its session on another one. A client whose stream led
 // through a node that died gets the lost messages again. Source: MCP 2024-11-05 basic/transports#http-with-sse;
-// 2025-03-26 basic/transports#backwards-compatibility; ADR 50, ADR 145, ADR 310.
+// 2025-03-26 basic/transports#backwards-compatibility; ADR 50, ADR 145, ADR 165.
 
 import { filter, firstValueFrom, Subject } from 'rxjs';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';

@@ -1,6 +1,6 @@
 // One event stream of HTTP+SSE, and the session that it carries: answers to posted messages, and messages that come
 // outside of calls, are events of the stream. A stream that is lost with a node continues on another one. legacy-sse.ts has
-// all streams. Source: ADR 310.
+// all streams. Source: ADR 165.
 
 import { ReplaySubject, Subscription } from 'rxjs';
 import { isJsonObject } from '../../domain/json/json.ts';

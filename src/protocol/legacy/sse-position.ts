@@ -1,6 +1,6 @@
 // Ids of events of HTTP+SSE: the session of the stream, the number of its messages, and the requests that wait for
 // an answer. The gateway stores nothing for a call, so the client brings these ids when it opens its stream again:
-// calls that died with their node are then answered with an error, instead of never. Source: ADR 165, 258, 310.
+// calls that died with their node are then answered with an error, instead of never. Source: ADR 165.
 
 import { jsonIn } from '../../domain/json/json.ts';
 import { type JsonRpcId, readId } from '../../domain/mcp/jsonrpc.ts';

@@ -1,6 +1,6 @@
 // Opens a conversation with a program: the probe for its era, the handshake, and the end of the program when that
 // fails. It also decides whether an opening begins with the probe, and whether a program that the probe may have
-// ended is started again. stdio.ts decides which programs are needed; ADR 23 explains the order.
+// ended is started again. stdio.ts decides which programs are needed; ADR 10 explains the order.
 
 import {
   catchError,

@@ -1,6 +1,6 @@
 // Stores a row for each session of a client, so that another life can recover the session. Clients wait for three kinds
 // of writes, as long as the database answers: the row of a new session, its deletion, and the mark `unsafe`. All other
-// changes are written later. Writes are grouped, and there is none per call. Source: ADR 143, 294. session-recovery.ts
+// changes are written later. Writes are grouped, and there is none per call. Source: ADR 143. session-recovery.ts
 // reads the rows.
 
 import { RELEASED } from '../../../domain/nodes/life.ts';

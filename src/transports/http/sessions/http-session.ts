@@ -18,7 +18,7 @@ import type { Headers, HttpEndpoint } from '../http-endpoint.ts';
 import { CookieJar } from './cookie-jar.ts';
 import { HttpHandshake } from './http-handshake.ts';
 
-/** The longest wait for the first `server/discover`, at most a quarter of the handshake's time. Source: ADR 33. */
+/** The longest wait for the first `server/discover`, at most a quarter of the handshake's time. Source: ADR 10. */
 const DISCOVER_TIMEOUT_MS = 3_000;
 
 interface HttpSessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client' | 'era'> {
