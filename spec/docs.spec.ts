@@ -118,22 +118,69 @@ test('begin a list after an empty line', () => {
   assert.equal(run, []);
 });
 
-test('say of a decision that is superseded by which one, which exists and is newer, or holds', () => {
+// ADR 441: of the decisions about one subject one remains, and all references name it.
+test('refer to decisions that have a file', () => {
   const decisions = readDecisions();
-  const unknown = [...decisions.values()].flatMap(({ file, number, supersededBy }) =>
-    supersededBy.filter((by) => by === number || !decisions.has(by)).map((by) => `${file}: by ADR ${by}`),
+  const trees = [
+    'src',
+    'spec',
+    'bench',
+    'bin',
+    'examples',
+    'tools',
+    'web/src',
+    'deploy',
+    'templates',
+    '.github',
+  ];
+  const sources = trees.flatMap((tree) =>
+    readdirSync(join(root, tree), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && /\.(?:[cm]?[jt]sx?|css|md|json|ya?ml|sh)$/.test(entry.name))
+      .map((entry) => relative(root, join(entry.parentPath, entry.name)).split(sep).join('/')),
+  );
+  const texts = [...new Set([...PAGES, ...sources])].filter((file) => file !== 'spec/docs.spec.ts');
+  const unknown = texts.flatMap((file) =>
+    decisionsIn(textOf(file))
+      .filter((number) => !decisions.has(number))
+      .map((number) => `${file}: ADR ${number}`),
   );
   assert.equal(unknown, []);
-  const oneSided = [...decisions.values()]
-    .filter(({ isSuperseded }) => !isSuperseded)
-    .flatMap(({ number, status }) =>
-      [...status.matchAll(/\b(?:supersedes|replaces) ([^.;]*)/gi)]
-        .flatMap(([, text = '']) => [...text.matchAll(/ADR (\d+(?:(?:, | and )\d+)*)/g)])
-        .flatMap(([, numbers = '']) => numbers.split(/, | and /).map(Number))
-        .filter((old) => !decisions.get(old)?.supersededBy.includes(number))
-        .map((old) => `ADR ${number} supersedes ADR ${old}, which does not say so`),
-    );
-  assert.equal(oneSided, []);
+  const samples = {
+    'Source: ADR 9, ADR 40 and 7.': [9, 40, 7],
+    '// Source: ADR\n// 101, 102. Then 5': [101, 102],
+    ' * ADRs 59 and 65,\n * 66': [59, 65, 66],
+    'Status: accepted.\nReplaces: 68, 71 (in the history).': [],
+    '(ADR [87](0087-paths.md), [327](../adr/0327-short.md))': [87, 327],
+  };
+  for (const [text, numbers] of Object.entries(samples)) assert.equal(decisionsIn(text), numbers, text);
+});
+
+test('have decisions that hold, and one for each that was replaced', () => {
+  const decisions = [...readDecisions().values()];
+  const faults = decisions.flatMap(({ file, number, status, replaces }) => [
+    ...(/^Status: accepted/.test(status) ? [] : [`${file}: ${status}`]),
+    ...(/^Replaces:/m.test(status) && replaces.length === 0
+      ? [`${file}: the line with what it replaces`]
+      : []),
+    ...replaces
+      .filter((old) =>
+        decisions.some(
+          (other) => other.number === old || (other.number !== number && other.replaces.includes(old)),
+        ),
+      )
+      .map((old) => `${file}: ADR ${old} has a file, or is replaced twice`),
+  ]);
+  assert.equal(faults, []);
+});
+
+test('have decisions of at most 60 lines', () => {
+  const long = [...readDecisions().values()].filter(
+    ({ file }) => textOf(`docs/adr/${file}`).split('\n').length > 61,
+  );
+  assert.equal(
+    long.map(({ file }) => file),
+    [],
+  );
 });
 
 test('name every folder of the source', () => {
@@ -162,8 +209,7 @@ test('name every folder of the specs whose name is not that of a room', () => {
   assert.equal(missing, []);
 });
 
-// As comments do: see helpers/tidy/rules.ts. Decisions that are superseded, and the changes of versions, name what was there at
-// their time.
+// As comments do: see helpers/tidy/rules.ts. The changes of versions name what was there at their time.
 test('name files that exist', () => {
   const trees = ['src', 'spec', 'bench', 'examples', 'tools', 'web/src'];
   const files = trees.flatMap((tree) =>
@@ -171,9 +217,7 @@ test('name files that exist', () => {
       (name) => `/${tree}/${name.split(sep).join('/')}`,
     ),
   );
-  const superseded = [...readDecisions().values()].filter(({ isSuperseded }) => isSuperseded);
-  const old = new Set(['CHANGELOG.md', ...superseded.map(({ file }) => `docs/adr/${file}`)]);
-  const present = PAGES.filter((page) => !old.has(page));
+  const present = PAGES.filter((page) => page !== 'CHANGELOG.md');
   const named = present.flatMap((page) =>
     [...textOf(page).matchAll(NAMED_FILE)].map(([, name = '']) => [page, name] as const),
   );
@@ -250,6 +294,18 @@ test('the workflow runs the commands of .ci/run', () => {
       .sort();
   assert.equal(named('.github/workflows/ci.yml'), named('.ci/run'));
 });
+
+/** The numbers in references such as `ADR 9, 40 and ADR 7`, and in links to files of decisions; without those of "Replaces". */
+function decisionsIn(text: string): readonly number[] {
+  const next = /(?:,? and |,\s+(?:(?:\/\/|\*) )?| or )(?:ADR )?/.source;
+  const references = new RegExp(
+    `\\bADRs?\\s+(?:(?://|\\*) )?\\d+(?:${next}\\d+(?![\\d%]|\\.\\d))*|\\[(?:ADR )?\\d+\\]\\([^)]*\\d{4}-`,
+    'g',
+  );
+  return [...text.matchAll(references)].flatMap(([found]) =>
+    [...found.replace(/\]\(.*/s, '').matchAll(/\d+/g)].map(([number]) => Number(number)),
+  );
+}
 
 /** Without blocks of code unless they are wanted. */
 function textOf(page: string, { withCode = true } = {}): string {

@@ -30,7 +30,7 @@ export const LIMITS = {
   parsedMessageBytes: 8 * 1024 * 1024,
   /**
    * Values, keys included, of one item of a list, and of any other message or result that is parsed: it takes a single turn.
-   * Source: ADR 349.
+   * Source: ADR 322.
    */
   parsedAtOnce: 100_000,
   /** The largest result that is parsed when the gateway needs something of it. */

@@ -1,5 +1,4 @@
-// The index of the decisions by subject. Titles and what supersedes a decision come from the files; a decision that is superseded as a
-// whole is listed last, whatever its subject.
+// The index of the decisions by subject. Titles come from the files.
 
 import { readdirSync, readFileSync } from 'node:fs';
 
@@ -11,12 +10,11 @@ const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
   'Child processes': [11, 160, 85, 26, 87, 52, 69],
   'Protocol eras and translation': [10, 31, 32, 50, 119, 110, 106],
   'MCP endpoint and sessions': [
-    24, 108, 25, 27, 28, 29, 93, 116, 117, 392, 225, 240, 234, 237, 267, 461, 268, 232, 253, 270, 233, 241, 263,
-    105, 30, 34, 35, 70, 81, 111, 281, 138, 419, 143, 145, 165, 350, 357, 265,
+    24, 108, 25, 27, 28, 29, 93, 116, 117, 234, 237, 268, 232, 241, 30, 34, 35, 70, 111, 281, 138, 419, 143,
+    145, 165, 350, 357,
   ],
   'Bytes and memory': [
-    8, 137, 176, 401, 404, 118, 135, 42, 120, 128, 90, 91, 333, 396, 398, 402, 412, 403, 415, 335, 43, 329,
-    44, 387, 45, 405, 322, 348, 349, 359, 89, 79, 163, 152, 139, 399, 140, 342, 257,
+    137, 176, 401, 135, 42, 120, 90, 91, 398, 415, 335, 43, 44, 45, 322, 89, 79, 139, 140, 257,
   ],
   'Fairness of the event loop': [
     36, 94, 264, 297, 197, 279, 337, 338, 312, 317, 136, 397, 421, 144, 255, 102, 132, 343, 354, 356,
@@ -29,8 +27,8 @@ const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
   ],
   'Databases and several gateways': [
     18, 301, 19, 46, 47, 97, 146, 275, 147, 53, 157, 148, 178, 413, 190, 344, 320, 196, 319, 200, 170, 149,
-    171, 158, 159, 168, 395, 295, 185, 198, 169, 186, 400, 162, 365, 381, 372, 164, 260, 161, 166, 167, 172,
-    173, 193, 244, 174, 377, 289, 175, 182, 153, 188, 183, 194, 191, 192, 249, 222, 380, 250, 330, 341,
+    171, 158, 159, 168, 395, 295, 185, 198, 169, 186, 400, 162, 365, 381, 372, 164, 161, 166, 167, 172, 173,
+    193, 244, 174, 377, 289, 175, 182, 153, 183, 194, 191, 192, 249, 222, 380, 250, 330, 341,
   ],
   'Events, metrics and traces': [55, 141, 74, 199, 75, 126, 177, 76, 80],
   'Command line, clients and deployment': [
@@ -45,12 +43,10 @@ export interface Decision {
   readonly number: number;
   readonly file: string;
   readonly title: string;
-  /** The paragraph after the title, without the targets of its links. */
+  /** The paragraph after the title. */
   readonly status: string;
-  /** The decisions that supersede it, or parts of it. */
-  readonly supersededBy: readonly number[];
-  /** False when only parts are superseded. */
-  readonly isSuperseded: boolean;
+  /** The decisions whose place it has taken. They have no files any more. Source: ADR 441. */
+  readonly replaces: readonly number[];
 }
 
 /** All decisions, by number. */
@@ -60,49 +56,29 @@ export function readDecisions(): ReadonlyMap<number, Decision> {
 }
 
 export function adrIndex(): string {
-  const decisions = readDecisions();
-  const left = new Map(decisions);
+  const left = new Map(readDecisions());
   const sections = Object.entries(SUBJECTS).map(([subject, numbers]) => {
     const items = numbers.map((number) => {
       const decision = left.get(number);
       if (decision === undefined) throw new Error(`ADR ${number} does not exist, or has two subjects`);
       left.delete(number);
-      return decision;
+      return `- [${decision.title}](${decision.file})`;
     });
-    return sectionOf(subject, items.filter(({ isSuperseded }) => !isSuperseded).map(itemOf));
+    return `## ${subject}\n\n${items.join('\n')}`;
   });
   if (left.size > 0) throw new Error(`no subject has ADR ${[...left.keys()].join(', ')}`);
-  const superseded = [...decisions.values()].filter(({ isSuperseded }) => isSuperseded);
-  return [...sections, sectionOf('Superseded', superseded.map(itemOf))].join('\n\n');
+  return sections.join('\n\n');
 }
 
 function readDecision(file: string): Decision {
   const text = readFileSync(new URL(file, folder), 'utf8').replaceAll('\r\n', '\n');
-  const [heading = '', statusLines = ''] = text.split('\n\n', 2);
-  const status = statusLines
-    .replaceAll('\n', ' ')
-    .replace(/^\**Status:\** /, '')
-    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1');
+  const [heading = '', status = ''] = text.split('\n\n', 2);
+  const replaced = /^Replaces: (\d+(?:, \d+)*) \(in the history\)\.$/m.exec(status)?.[1];
   return {
     number: Number(file.slice(0, 4)),
     file,
     title: heading.replace(/^# /, ''),
     status,
-    supersededBy: /superseded/i.test(status)
-      ? [...status.matchAll(/(?<!extended |amended )\bby ADR (\d+)/gi)].map(([, number]) => Number(number))
-      : [],
-    isSuperseded: /^superseded by ADR \d+(?:[.,]|$)/.test(status),
+    replaces: replaced?.split(', ').map(Number) ?? [],
   };
-}
-
-function sectionOf(subject: string, items: readonly string[]): string {
-  return `## ${subject}\n\n${items.join('\n')}`;
-}
-
-function itemOf({ title, file, supersededBy, isSuperseded }: Decision): string {
-  const link = `- [${title}](${file})`;
-  if (supersededBy.length === 0) return link;
-  return isSuperseded
-    ? `${link}: by ${supersededBy[0]}`
-    : `${link} (in part superseded by ${supersededBy.join(', ')})`;
 }

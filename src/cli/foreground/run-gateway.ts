@@ -161,7 +161,7 @@ class GatewayRun {
  * the same code lived long, which the start of many instances or connections suggests for code that serves calls. One
  * such object per call keeps all others of its call alive until a full collection. Set before the first instance is
  * opened, but after the modules were loaded: cached code is valid only for the flags with which it was compiled.
- * Source: ADR 79, 152.
+ * Source: ADR 79.
  */
 function keepGarbageYoung(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
@@ -170,7 +170,7 @@ function keepGarbageYoung(): void {
 /**
  * Makes V8 optimize functions after a tenth of the usual number of calls, so that the first seconds of load run less
  * slow code, and inline three times as much: a call passes through many small functions. Set after the start, which
- * would optimize code that never runs again. Source: ADR 140, 342.
+ * would optimize code that never runs again. Source: ADR 140.
  */
 function optimizeCalls(): void {
   setFlagsFromString('--invocation-count-for-maglev=40');

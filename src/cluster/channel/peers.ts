@@ -138,7 +138,7 @@ export class Peers {
 
   /**
    * A peer for a session that this node cannot open, because it is cut off from the database, or from a member: the next one of
-   * `openers`. Source: ADR 260.
+   * `openers`. Source: ADR 164.
    */
   ofOpeners(): Peer | undefined {
     const { openers } = this.#options.nodes;

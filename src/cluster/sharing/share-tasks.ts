@@ -1,4 +1,4 @@
-// Tasks that began at another node: connects the known tasks of this node with those of the others. Source: ADR 188.
+// Tasks that began at another node: connects the known tasks of this node with those of the others. Source: ADR 34.
 
 import Type from 'typebox';
 import { compileShape } from '../../domain/errors/validation.ts';

@@ -28,7 +28,7 @@ export type FinalEvent =
 
 /**
  * The answer itself, or an error in place of a result that is not an object: clients take such a message for none, and wait until
- * their own timeout. Source: ADR 387.
+ * their own timeout. Source: ADR 44.
  */
 export function validAnswer(answer: FinalEvent): FinalEvent {
   if (answer.kind === 'error' || isObjectText(answer.result)) return answer;

@@ -87,7 +87,7 @@ export function compileShape<S extends TSchema>(
 
 const toItsEnd: Run = (check) => ({ value: check() });
 
-/** Serializers write null for a field without a value. Source: ADR 128. */
+/** Serializers write null for a field without a value. Source: ADR 120. */
 function dropNulls(schema: TSchema, value: unknown, acceptsNull: (schema: TSchema) => boolean): unknown {
   if (!isObject(value) || !('properties' in schema) || !isObject(schema.properties)) return value;
   const { properties } = schema;

@@ -1,6 +1,6 @@
 // The tools in a list of a template that a caller may call. Names are matched in several turns of the event loop,
 // and once for equal rights: a list may have thousands, and rights have globs. An answer is not parsed. Source:
-// ADR 230, ADR 306, ADR 348.
+// ADR 230, ADR 306, ADR 322.
 
 import { hash } from 'node:crypto';
 import { concatMap, type Observable } from 'rxjs';

@@ -29,7 +29,7 @@ interface PoolOptions {
 
 /**
  * Opens connections when requests need them; `destroy` closes all. An origin at rest has at most one idle connection.
- * The one that was used last is used next, so that the others expire. Source: ADR 118, 135.
+ * The one that was used last is used next, so that the others expire. Source: ADR 135.
  */
 export class ConnectionPool {
   readonly #connector: Connector;

@@ -116,7 +116,7 @@ export class AggregateBackends implements Backends {
     return [this.#handshake(owner)];
   }
 
-  /** See Backends; the servers that are starting for the first time are waited for as by lists (ADR 392). */
+  /** See Backends; the servers that are starting for the first time are waited for as by lists (ADR 117). */
   untilStarted(owner: Owner): Promise<void> | undefined {
     return this.#options.lists.untilStarted(this.#templates(owner), owner);
   }

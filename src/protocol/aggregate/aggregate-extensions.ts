@@ -1,5 +1,5 @@
 // Extensions of an aggregate. A method that MCP does not have goes to the one template that announces its extension; the
-// skills of all its templates are one list. Source: ADR 240.
+// skills of all its templates are one list. Source: ADR 29.
 
 import { filter, firstValueFrom, type Observable } from 'rxjs';
 import { type ExchangeRequest, isSourcedAnswer, type SourcedEvent } from '../../domain/calls/exchange.ts';

@@ -1,5 +1,5 @@
 // The handshake result of an aggregate: the united capabilities of its templates, and their instructions, each under the name
-// of its template. Source: ADR 105.
+// of its template. Source: ADR 29.
 
 import {
   definedFields,

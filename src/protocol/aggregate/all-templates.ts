@@ -37,7 +37,7 @@ export function allTemplates(
   };
 }
 
-/** The directory of all templates under their own names. No names are kept: they are the same on every node. Source: ADR 253. */
+/** The directory of all templates under their own names. No names are kept: they are the same on every node. Source: ADR 93. */
 function bareDirectory(
   deps: { readonly lists: AggregateLists; readonly scheduler: TaskScheduler },
   templates: () => readonly string[],

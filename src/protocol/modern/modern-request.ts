@@ -65,7 +65,7 @@ export function callKey(request: ModernRequest): string {
 /**
  * The text by which arguments are compared: without regard to the order of keys, if the parsed value
  * represents the whole text. That is not so with a repeated key, of which a parser drops one value; such a text is
- * compared as it is. Source: ADR 263.
+ * compared as it is. Source: ADR 241.
  */
 function comparedText(args: JsonText): string {
   const { text } = args;

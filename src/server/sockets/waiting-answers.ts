@@ -14,7 +14,7 @@ export const MAX_PIPELINED_REQUESTS = 100;
  * headers of one request, is closed.
  */
 export const MAX_PIPELINED_BYTES = 32 * 1024 * 1024;
-/** The bytes of such a request besides its target and headers. Source: ADR 333. */
+/** The bytes of such a request besides its target and headers. Source: ADR 398. */
 export const PIPELINED_REQUEST_BYTES = 4 * 1024;
 
 /**

@@ -56,7 +56,7 @@ export class ToolHeaders {
 
   /**
    * Removes tools whose declarations break the rules from a list of tools, and tools whose definitions, with the declared ones
-   * before them, are too large to be read in one turn. Source: MCP 2026-07-28 server/tools#x-mcp-header, ADR 359.
+   * before them, are too large to be read in one turn. Source: MCP 2026-07-28 server/tools#x-mcp-header, ADR 322.
    */
   checkTools({ method }: ExchangeRequest, { era }: Handshake, result: JsonText): JsonText {
     if (method !== 'tools/list' || era !== 'modern') return result;

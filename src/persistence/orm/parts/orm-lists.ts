@@ -1,4 +1,4 @@
-// The lists of templates as they were read last, in a database. Source: ADR 225.
+// The lists of templates as they were read last, in a database. Source: ADR 117.
 
 import { DAY_MS } from '../../../domain/time/clock.ts';
 import type { Cipher } from '../../cipher.ts';

@@ -1,6 +1,6 @@
 // Keeps the lists of templates in the store, so that a gateway has them before its instances are healthy again. A list belongs to
 // the capabilities of the clients that got it. No list is kept of a template whose servers are used with the accounts of users.
-// When the store fails, there is no list. Source: ADR 225.
+// When the store fails, there is no list. Source: ADR 117.
 
 import { hash } from 'node:crypto';
 import {

@@ -25,7 +25,7 @@ const MAX_CALLERS = 1_000;
 const MAX_COMPILED = 32;
 /**
  * Memory of the lists that all views of a gateway have compiled, and of one item. Measured: 1.2 kB with its names.
- * Source: ADR 270.
+ * Source: ADR 232.
  */
 export const COMPILED_BYTES = 128 * 1024 * 1024;
 const ITEM_BYTES = 1_280;
