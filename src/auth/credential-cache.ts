@@ -1,4 +1,4 @@
-// The cache of verified callers: their identities, and the times at which these are verified again. Source: ADR 16, ADR 307.
+// The cache of verified callers: their identities, and the times at which these are verified again. Source: ADR 16, ADR 299.
 
 import { type Rights, rightsBytes } from '../domain/accounts/rights.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';

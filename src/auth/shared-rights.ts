@@ -1,4 +1,4 @@
-// Keeps equal lists of rights of callers once. Source: ADR 307.
+// Keeps equal lists of rights of callers once. Source: ADR 299.
 
 import { hash } from 'node:crypto';
 import { isRestricted, type Rights, rightsKey } from '../domain/accounts/rights.ts';

@@ -5,7 +5,7 @@ import { TaskScheduler } from '../domain/time/task-scheduler.ts';
 
 /**
  * The queue of the queries of sign-ins. With SQLite a query and the work after it block the event loop, and calls go first.
- * Networks take turns, so that one with many requests does not hold up the sign-ins of others. Source: ADR 261, 271.
+ * Networks take turns, so that one with many requests does not hold up the sign-ins of others. Source: ADR 247.
  */
 export class StoreTurns {
   readonly #turns = new TaskScheduler({ perTurn: 1 });

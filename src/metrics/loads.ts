@@ -1,4 +1,4 @@
-// The load of templates and instances in one interval, and the sum of the loads of several nodes. Source: ADR 177.
+// The load of templates and instances in one interval, and the sum of the loads of several nodes. Source: ADR 172.
 
 import { DurationHistogram } from '../counts/duration-histogram.ts';
 import type { Tally } from '../counts/traffic-counts.ts';

@@ -1,6 +1,6 @@
 // The addresses of a name that an outsider chose. The lookup of the system holds one of two threads that all
 // lookups of the process share until the DNS server answers, which an outsider can delay: these go to the DNS
-// servers without a thread. Source: ADR 316.
+// servers without a thread. Source: ADR 440.
 
 import { type LookupAddress, promises } from 'node:dns';
 import { readFile } from 'node:fs/promises';

@@ -66,7 +66,7 @@ interface SystemLookupsOptions {
  * Runs the look-ups by the system; those of the same name share one. Each holds one of the two threads that all
  * look-ups of the process share until the DNS servers have answered, and the servers of a name may be silent for ever.
  * So these look-ups take turns at one thread, names that were answered quickly last time first; if such a name has to
- * wait too long, its previous addresses are used. Source: ADR 318, 321.
+ * wait too long, its previous addresses are used. Source: ADR 321.
  */
 export class SystemLookups {
   readonly #options: SystemLookupsOptions;

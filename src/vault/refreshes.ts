@@ -241,7 +241,7 @@ export class Refreshes {
 
   /**
    * A place for the request of a refresh. Users whose tokens end at the same time, as after a night, wait here for each other,
-   * before they take leases: these would end meanwhile. Source: ADR 316, ADR 440.
+   * before they take leases: these would end meanwhile. Source: ADR 440.
    */
   async #place({ server }: OAuthBackend, maxWaitMs: number): Promise<OutsidePlace> {
     const place = await this.#options.requests.place(server.token_endpoint, maxWaitMs);

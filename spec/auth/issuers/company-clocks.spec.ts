@@ -1,4 +1,4 @@
-// Accounts of users of an identity provider that are looked at while the clock is wrong. Source: ADR 407.
+// Accounts of users of an identity provider that are looked at while the clock is wrong. Source: ADR 386.
 
 import * as assert from 'uvu/assert';
 import { ProviderFailure } from '../../../src/auth/issuers/identity-provider.ts';

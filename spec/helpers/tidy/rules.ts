@@ -10,7 +10,7 @@ const longestComment = 130;
 /** Specs of real processes and sockets, which may wait for real time. */
 const mayWait = /^spec\/(?:gateway|helpers|net|programs|runner|transports|fixtures|system)/;
 
-/** The files that show or store times, or compare them with shown or stored ones. Waits and ages use a monotonic clock (ADR 95). */
+/** The files that show or store times, or compare them with shown or stored ones. Waits and ages use a monotonic clock (ADR 386). */
 const readsWallClock: ReadonlySet<string> = new Set([
   // The clock is passed on.
   'src/gateway/endpoint/mcp-parts.ts',

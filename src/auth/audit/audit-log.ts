@@ -1,5 +1,5 @@
 // The audit log: HTTP records entries, which are buffered and written in batches, so that recording costs a request little. A
-// crash may lose the entries of the last FLUSH_MS; a stop loses none that the database accepts. Source: ADR 77, 78, 82.
+// crash may lose the entries of the last FLUSH_MS; a stop loses none that the database accepts. Source: ADR 77, 82.
 
 import { hash, randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';

@@ -1,5 +1,5 @@
 // The folder of the socket files on which the workers of a gateway reach each other: private to this user, and
-// removed at the end. Source: ADR 191.
+// removed at the end. Source: ADR 174.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -333,7 +333,7 @@ interface Accepted {
  * wait. One of each port is on its way. `passOn` says in place of the worker that it left and did not take the
  * connections, which then go to other ones. node:cluster also keeps for ever what comes back after the last worker
  * has closed the port: what is in `returned` for 10 s is closed. Without these internal messages, in another
- * release of Node, nothing happens. Source: ADR 249.
+ * release of Node, nothing happens. Source: ADR 174.
  */
 function watchConnections(
   worker: Worker,

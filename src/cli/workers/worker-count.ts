@@ -12,7 +12,7 @@ const MAX_ON_SQLITE = 8;
 
 /**
  * The file systems whose locks SQLite cannot trust, by the numbers of Linux. Other systems have other numbers, or
- * none. Source: ADR 289.
+ * none. Source: ADR 174.
  */
 const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
   [0x6969, 'NFS'],

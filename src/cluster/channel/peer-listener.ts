@@ -1,5 +1,5 @@
 // The listener for the other nodes of the deployment: never the public one; between workers of one gateway also on
-// a socket file (ADR 191). Off loopback it is TLS, which is mutual. peer-admission.ts takes the requests. Source: ADR 148.
+// a socket file (ADR 174). Off loopback it is TLS, which is mutual. peer-admission.ts takes the requests. Source: ADR 148.
 
 import { rmSync } from 'node:fs';
 import type { RequestListener, Server } from 'node:http';

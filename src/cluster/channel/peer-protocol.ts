@@ -55,7 +55,7 @@ export const INSTANCE_PATHS = {
   notification: '/peer/notification',
   /** The answer of a client to a question of the backend. */
   reply: '/peer/reply',
-  /** Becomes a multiplexed connection, which exchanges share. Source: ADR 149. */
+  /** Becomes a multiplexed connection, which exchanges share. Source: ADR 170. */
   multiplexed: '/peer/exchanges',
 } as const;
 

@@ -16,7 +16,7 @@ interface LifeDoubtOptions {
 
 /**
  * Lets requests wait for the end of a doubt. A doubt that lasts refuses them, because a node that serves all the same
- * could serve a session beside its holder. Source: ADR 162, 183.
+ * could serve a session beside its holder. Source: ADR 162.
  */
 export class LifeDoubt {
   readonly #options: LifeDoubtOptions;

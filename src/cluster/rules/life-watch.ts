@@ -51,7 +51,7 @@ export function standingOf(
   return slowSinceMs !== undefined && atMs - slowSinceMs >= SLOW_LIFE_MS ? 'slow' : 'live';
 }
 
-/** The state of another process as the supervisor of this one sees it; the supervisor alone judges its life. Source: ADR 192. */
+/** The state of another process as the supervisor of this one sees it; the supervisor alone judges its life. Source: ADR 174. */
 export type SeenProcess = 'running' | 'gone';
 
 /** The processes by life, after a report of the supervisor. */

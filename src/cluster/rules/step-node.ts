@@ -66,7 +66,7 @@ export interface NodeState {
   /** The watches by life, without the lives of this process. */
   readonly watches: ReadonlyMap<string, LifeWatch>;
   readonly programs: ReadonlyMap<string, ProgramLease>;
-  /** Lives of other processes of this machine, which their supervisor alone judges. Source: ADR 192. */
+  /** Lives of other processes of this machine, which their supervisor alone judges. Source: ADR 174. */
   readonly supervised: ReadonlyMap<string, SeenProcess>;
   /** True once the rows were read in the present life. */
   readonly hasRead: boolean;

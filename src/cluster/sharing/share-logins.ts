@@ -1,4 +1,4 @@
-// Limits of failed logins that the nodes share: connects the throttle of this node with those of the others. Source: ADR 193.
+// Limits of failed logins that the nodes share: connects the throttle of this node with those of the others. Source: ADR 173.
 
 import Type from 'typebox';
 import type { LoginThrottle } from '../../auth/accounts/login-throttle.ts';

@@ -84,7 +84,7 @@ export function newestFirst(left: AuditEntry, right: AuditEntry): number {
   return left.id < right.id ? 1 : -1;
 }
 
-/** The most entries that one trim deletes for their age, of `stored` entries: the clock may be wrong. Source: ADR 95. */
+/** The most entries that one trim deletes for their age, of `stored` entries: the clock may be wrong. Source: ADR 386. */
 export function mostExpired(stored: number): number {
   return Math.max(1, Math.floor(stored / 10));
 }
@@ -143,7 +143,7 @@ type CallValues = readonly [string, string | null, number, number, number, reado
 
 /**
  * Collects calls in the order of their ids. A call is serialized at once, into memory that the garbage collector does not
- * copy: later its objects would have been copied, and would no longer be in the processor's cache. Source: ADR 82, 382.
+ * copy: later its objects would have been copied, and would no longer be in the processor's cache. Source: ADR 82.
  */
 export class CallBlockWriter {
   /** Finished blocks, oldest first; the owner removes those that it has stored. */

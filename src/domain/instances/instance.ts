@@ -96,7 +96,7 @@ export const InstanceInput = Type.Object(
     era: Type.Optional(Type.Enum(['auto', 'legacy', 'modern'])),
     /**
      * The node that runs a program: an id, or `any`, for a program on standard input and output. Default: on a
-     * database server `any` for such a program without a working directory, else this node. Source: ADR 168, 185.
+     * database server `any` for such a program without a working directory, else this node. Source: ADR 168.
      */
     node: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
     /** The command may name secrets and files of the gateway (ADR 87). Default: false. */

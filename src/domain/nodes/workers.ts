@@ -1,4 +1,4 @@
-// The workers of one gateway: processes that share its ports, and ask each other. Source: ADR 174, 175, 191.
+// The workers of one gateway: processes that share its ports, and ask each other. Source: ADR 174, 175.
 
 /** This process among the workers of its gateway. */
 export interface OwnWorker {

@@ -76,7 +76,7 @@ export interface RegistrationContext extends RegistrationOrigin {
   readonly isAnyDefault?: boolean | undefined;
   /**
    * True when the name of a node does not return after it ends: a program that would belong to one is refused.
-   * Default: false. Source: ADR 198.
+   * Default: false. Source: ADR 168.
    */
   readonly hasEphemeralNodes?: boolean | undefined;
   /** True when a function of this process is the backend, so that neither endpoint nor command is needed. */

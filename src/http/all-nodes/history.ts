@@ -1,5 +1,5 @@
 // The load of the last hour of all nodes: each node has its own points, one each 10 s, which are added up by their
-// age. Source: ADR 177.
+// age. Source: ADR 172.
 
 import Type, { type Static } from 'typebox';
 import { DurationHistogram } from '../../counts/duration-histogram.ts';

@@ -1,5 +1,5 @@
 // The load of the other nodes, from the samples that they send while a client reads samples here: the counts since the last
-// sample of this node, and the present state. Source: ADR 177.
+// sample of this node, and the present state. Source: ADR 172.
 
 import Type from 'typebox';
 import { DurationHistogram } from '../../counts/duration-histogram.ts';

@@ -1,5 +1,5 @@
 // Lists whose answer is an array: the whole list, or with `limit` one page of it, whose headers tell the rest. A
-// gateway holds one piece of a list, however long it is. Source: ADR 313.
+// gateway holds one piece of a list, however long it is. Source: ADR 299.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';

@@ -23,7 +23,7 @@ export type OutsidePlace = (isSilent?: boolean) => void;
 /**
  * Gives requests to servers that outsiders name their places, or none. A server that does not answer holds a place until the time
  * is over, so the last answer of a server decides: silent servers have few places, and take none from servers that answer.
- * Requests that may wait get a free place in turn, those of the server that has the fewest first. Source: ADR 307, ADR 440.
+ * Requests that may wait get a free place in turn, those of the server that has the fewest first. Source: ADR 440.
  */
 export class OutsidePlaces {
   readonly #clock: Pick<Clock, 'now' | 'alarm'>;

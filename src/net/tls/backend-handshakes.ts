@@ -29,7 +29,7 @@ interface TlsHandshake {
 /**
  * The handshakes of a gateway with all its backends. OpenSSL checks every signature of a chain in the turn of the event
  * loop that reads it, 0.4 s for the longest, and a backend gets many connections at once. So until its handshake is
- * over, a socket is read for one turn of the event loop at a time, while few others are. Source: ADR 354.
+ * over, a socket is read for one turn of the event loop at a time, while few others are. Source: ADR 343.
  */
 export class BackendHandshakes {
   /** The last time at which each origin sent a large handshake. */

@@ -5,7 +5,7 @@ import { DEFAULT_CIPHERS } from 'node:tls';
 
 /**
  * The options of a client. They exclude keys of finite fields before TLS 1.3, whose size the server chooses: one of 8,192 bits
- * takes 0.2 s. They also exclude a second handshake, which could bring another chain of certificates. Source: ADR 354.
+ * takes 0.2 s. They also exclude a second handshake, which could bring another chain of certificates. Source: ADR 343.
  */
 export const CLIENT_TLS = {
   ALPNProtocols: ['http/1.1'],

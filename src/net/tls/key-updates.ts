@@ -1,6 +1,6 @@
 // Ends connections whose other end renews its keys over and over, which TLS 1.3 allows at any time. OpenSSL derives the keys
 // while it reads the socket. Node reads thousands of renewals in one turn of the event loop, and of the code here it calls only
-// the listener of keys before the end of the turn. Source: ADR 356.
+// the listener of keys before the end of the turn. Source: ADR 343.
 
 import type { Server } from 'node:http';
 import type { TLSSocket } from 'node:tls';

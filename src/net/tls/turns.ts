@@ -1,5 +1,5 @@
 // Turns at work that holds the event loop: a few at a time, in order of arrival. After work that took long, its slot is not
-// passed on for a time in proportion to it. Source: ADR 343, 354, 421.
+// passed on for a time in proportion to it. Source: ADR 343, 421.
 
 import { type Clock, sleep } from '../../domain/time/clock.ts';
 import { FairSlots } from '../../domain/time/fair-slots.ts';

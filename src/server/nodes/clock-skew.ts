@@ -1,5 +1,5 @@
 // The clock of this machine and that of the database server. All nodes are compared with the same clock, so this also finds
-// nodes that differ from each other. Source: ADR 95.
+// nodes that differ from each other. Source: ADR 386.
 
 import type { Logger } from 'pino';
 import { exhaustMap, merge, type Subscription } from 'rxjs';

@@ -1,5 +1,5 @@
 // Multiplexed connections, which exchanges share, between real listeners in one process: which requests take it, and what
-// happens to them when it is lost, left, full of a large answer, or not read. ADR 149.
+// happens to them when it is lost, left, full of a large answer, or not read. ADR 170.
 
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';

@@ -50,7 +50,7 @@ interface MultiplexedConnectionOptions {
 /**
  * One multiplexed connection, until its first fault or `destroy`; PeerClient opens the next one. It is only a faster way: a
  * request that it does not take is sent on a connection of its own, and the progress of one that it took is reported as there.
- * Source: ADR 149.
+ * Source: ADR 170.
  */
 export class MultiplexedConnection {
   readonly #options: MultiplexedConnectionOptions;

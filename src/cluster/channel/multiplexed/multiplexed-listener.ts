@@ -1,5 +1,5 @@
 // A multiplexed connection, which exchanges share, at the node of the instances: each request is served like one on a connection
-// of its own, above all with the check of its token. Source: ADR 149.
+// of its own, above all with the check of its token. Source: ADR 170.
 
 import type { Duplex } from 'node:stream';
 import type { Principal } from '../../../domain/accounts/account.ts';

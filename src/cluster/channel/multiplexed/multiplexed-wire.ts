@@ -1,7 +1,7 @@
 // The messages of two nodes on a multiplexed connection, which exchanges share, after an upgrade of HTTP. A message is four
 // bytes for its length, one for its kind, four for the number of the exchange, and its content. Both ends write once per turn
 // of the event loop, which is what makes it cheaper than a request per exchange. A large answer goes in parts, in turn with
-// others. Source: ADR 149.
+// others. Source: ADR 170.
 
 import type { Socket } from 'node:net';
 import { NO_BYTES } from '../../../domain/memory/bounded-bytes.ts';

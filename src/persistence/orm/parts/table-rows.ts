@@ -21,7 +21,7 @@ type FieldValues<Row> = Readonly<{ [Name in keyof Row & string]?: FieldValue }>;
 /**
  * Reads and writes the rows of one table. On a file the statements are those of the driver, which keeps them compiled:
  * MikroORM makes each text again, with the values in it, at ten times the cost. On a server MikroORM makes them, as all
- * others. Source: ADR 290.
+ * others. Source: ADR 247.
  */
 export class TableRows<Row extends object> {
   readonly #em: SqlEntityManager;
