@@ -1,5 +1,5 @@
-// Connects the parts that the members share by small questions to each other: rate limits (ADR 173), limits of views (ADR 173),
-// tasks (ADR 34) and failed logins (ADR 173).
+// Connects the parts that the members share by small questions to each other: rate limits, limits of views
+// and failed logins (ADR 173), and tasks (ADR 34).
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { LoginThrottle } from '../../auth/accounts/login-throttle.ts';
