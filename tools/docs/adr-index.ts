@@ -6,7 +6,7 @@ const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
   'Structure of the program': [1, 2, 3, 213, 195, 374, 423, 84, 180, 420, 441],
   'Configuration, errors and documents': [4, 5, 107, 21, 72],
   'Instances, templates and the registry': [6, 324, 57, 58, 59, 60, 65, 235, 238],
-  'Balancing, health and retries': [7, 109, 83, 39, 40, 41, 113, 384, 451, 243],
+  'Balancing, health and retries': [7, 109, 83, 39, 40, 41, 113, 384, 243],
   'Child processes': [11, 160, 85, 26, 87, 52, 69],
   'Protocol eras and translation': [10, 31, 32, 50, 119, 110, 106],
   'MCP endpoint and sessions': [

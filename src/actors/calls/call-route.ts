@@ -134,7 +134,7 @@ export interface RunningCall {
   timedOut(passedMs: number): void;
   /**
    * A third of the timeout has passed, and no message came before. Returns the clock time in ms at which it is called
-   * again. Source: ADR 9, ADR 40.
+   * again. Source: ADR 40.
    */
   onSilent(): number;
 }

@@ -17,7 +17,7 @@ export const OWN_TIMER_AFTER_MS = 50;
 /** A call counts as silent after its timeout divided by this number. */
 export const HEDGE_DIVISOR = 3;
 
-/** The time for which common MCP clients wait for an answer, in ms. Source: ADR 112. */
+/** The time for which common MCP clients wait for an answer, in ms. Source: ADR 40. */
 const CLIENTS_WAIT_MS = 60_000;
 
 /** Measures one call, from its start until `end`. */
@@ -64,7 +64,7 @@ export class Deadline implements Waiter {
 
   /**
    * True when the timeout is shorter than that of common MCP clients: the backend is then asked for progress, which
-   * restarts it. Source: ADR 112.
+   * restarts it. Source: ADR 40.
    */
   get needsProgress(): boolean {
     return this.#timeoutMs < CLIENTS_WAIT_MS;

@@ -1,5 +1,5 @@
 // The retry budget of the gateway: how many retries it makes for its recent traffic. Calls pay from it for retries and hedges
-// (tries.ts); a search for a binding pays for an opening beside a slow one. Source: ADR 9.
+// (tries.ts); a search for a binding pays for an opening beside a slow one. Source: ADR 40.
 
 import { RecentCount } from '../../balancing/recent-count.ts';
 

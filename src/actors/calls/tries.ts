@@ -2,7 +2,7 @@
 // from the budget of the gateway (retry-budget.ts). domain/calls/retry-rules.ts decides whether a call is tried again; its
 // route says at which instance (call-route.ts). A search for a binding counts in the same way. Both ask whether there is an
 // alternative, and when an opening at one instance is too slow to wait for it alone: then a call of a modern client goes on
-// elsewhere, and a search opens another binding beside it. Source: ADR 9, ADR 101, ADR 384, ADR 434, ADR 451.
+// elsewhere, and a search opens another binding beside it. Source: ADR 40, ADR 384.
 
 import type { Observable } from 'rxjs';
 import {
