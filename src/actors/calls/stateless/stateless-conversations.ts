@@ -3,7 +3,7 @@
 // instances/dedicated-conversations.ts bounds the number and the idle time of these conversations.
 //
 // Most programs list the same tools in a dedicated process as in the shared one. Those that were seen to do so are remembered,
-// by the capabilities of the client: a list then needs no dedicated process until the shared one is restarted. Source: ADR 49.
+// by the capabilities of the client: a list then needs no dedicated process until the shared one is restarted. Source: ADR 26.
 
 import { catchError, defer, EMPTY, filter, from, map, merge, mergeMap, Observable, Subject } from 'rxjs';
 import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
