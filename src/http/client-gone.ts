@@ -33,3 +33,12 @@ export function atClose(
   if (state.isObserved === true && state.whenClosed === undefined) state.whenClosed = listener;
   else response.on('close', listener);
 }
+
+/** Removes a listener of `atClose`. */
+export function offClose(
+  { res: response, state }: Pick<HttpContext, 'res' | 'state'>,
+  listener: () => void,
+): void {
+  if (state.whenClosed === listener) state.whenClosed = undefined;
+  else response.off('close', listener);
+}

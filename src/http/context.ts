@@ -65,7 +65,7 @@ export class RequestState implements McpLog {
    * connection.
    */
   isObserved?: boolean;
-  whenClosed?: () => void;
+  whenClosed?: (() => void) | undefined;
   /** True once the log line of the request is written: a call that continues gets a second line at its end. */
   declare isLogged?: boolean;
 }

@@ -12,7 +12,7 @@ import { consumeRateLimit } from './callers/caller-check.ts';
 import { credentialsOf, hasConsoleHeader, isOwnHost } from './callers/caller-credentials.ts';
 import type { OpenRequest, OpenRequests } from './callers/open-requests.ts';
 import { HOST, type Proxies } from './callers/proxies.ts';
-import { atClose, ClientGone } from './client-gone.ts';
+import { atClose, ClientGone, offClose } from './client-gone.ts';
 import type { HttpContext, ReportListener } from './context.ts';
 import { HTTP_LIMITS } from './http-limits.ts';
 import { HttpCallReport, type ReportedRequest } from './replies/http-call-report.ts';
@@ -187,9 +187,9 @@ export class HttpRequest {
   /**
    * Calls `listener` before the answer is complete: with ClientGone when the client disconnects, with the refusal when its caller
    * may no longer make the request or use the template or view that `pathName` names. Cheaper than `signal`. Default: the name in
-   * the path.
+   * the path. Until the returned function is called.
    */
-  onLost(listener: (reason: Error) => void, pathName = this.#context.state.pathName): void {
+  onLost(listener: (reason: Error) => void, pathName = this.#context.state.pathName): () => void {
     const { res: response } = this.#context;
     const request: OpenRequest = { context: this.#context, pathName, end: listener };
     const close = (): void => {
@@ -198,9 +198,13 @@ export class HttpRequest {
     };
     if (response.destroyed) {
       close();
-      return;
+      return () => {};
     }
     this.#options.open.add(request);
     atClose(this.#context, close);
+    return () => {
+      this.#options.open.delete(request);
+      offClose(this.#context, close);
+    };
   }
 }

@@ -41,7 +41,10 @@ async function relayed(talk: (holder: Holder) => void | Promise<void>) {
         setImmediate(() => void talk({ say: { ...answer }, lose, streams }));
         return forwarding;
       },
-      onLost: (listener: (reason: Error) => void) => void lost.then(listener),
+      onLost: (listener: (reason: Error) => void) => {
+        void lost.then(listener);
+        return () => {};
+      },
       failure: (error: Error) => error,
       countRefusal: () => void calls.push('count'),
     };
@@ -112,6 +115,51 @@ test('a lost client cancels the request at the holder', async () => {
   const refusal = invalidCredentials();
   const { answer, calls, failure } = await relayed(({ lose }) => lose(refusal));
   assert.equal([answer?.status, calls, failure], [401, ['cancel'], refusal]);
+});
+
+test('a request that no node takes for a while leaves no listeners on its response', async () => {
+  const tries = 30;
+  const lost = new Set<(reason: Error) => void>();
+  const listeners: number[] = [];
+  const app = await startMiddlewares(async (context) => {
+    const streams = new EventStreams(systemClock);
+    const offered = (talk: (say: ForwardedAnswer) => void) => ({
+      node: 'b',
+      forward: (answer: ForwardedAnswer) => {
+        setImmediate(() => talk(answer));
+        return { isSent: true, resume: () => {}, cancel: () => {} };
+      },
+      onLost: (listener: (reason: Error) => void) => {
+        lost.add(listener);
+        return () => void lost.delete(listener);
+      },
+      failure: (error: Error) => error,
+      countRefusal: () => {},
+    });
+    const counted = () => ['drain', 'close'].map((name) => context.res.listenerCount(name));
+    const before = counted();
+    for (let tried = 0; tried < tries; tried += 1)
+      await relay(
+        context,
+        offered((say) => say.notHolder(0)),
+        streams,
+      ).catch((thrown) => assert.instance(thrown, NotHolder));
+    assert.equal([counted(), lost.size], [before, 0]);
+    await relay(
+      context,
+      offered((say) => {
+        listeners.push(lost.size);
+        say.head(200, JSON_HEAD);
+        say.data(Buffer.from('{"a":'));
+        say.data(Buffer.from('1}'));
+        say.end();
+      }),
+      streams,
+    );
+  });
+  const { status, text } = await app.ask('POST', '/');
+  await app.close();
+  assert.equal([status, text, listeners], [200, '{"a":1}', [1]]);
 });
 
 test.run();

@@ -34,6 +34,7 @@ export async function relay(context: HttpContext, job: ForwardJob, streams: Even
   return new RelayedAnswer(context, job, streams).over;
 }
 
+/** One try to answer the request: another one may follow on the same response, so this one leaves no listener there. */
 class RelayedAnswer {
   readonly #context: HttpContext;
   readonly #job: ForwardJob;
@@ -44,6 +45,8 @@ class RelayedAnswer {
   /** Bytes of the body that are to come; infinite for a stream. */
   #left = Number.POSITIVE_INFINITY;
   #untrack: (() => void) | undefined;
+  readonly #resume = (): void => this.#forwarding.resume();
+  #offLost: () => void = () => {};
 
   constructor(context: HttpContext, job: ForwardJob, streams: EventStreams) {
     this.#context = context;
@@ -56,8 +59,8 @@ class RelayedAnswer {
       failed: (error) => this.#breakOff(job.failure(error)),
       notHolder: (sinceMs) => this.#breakOff(new NotHolder(undefined, sinceMs)),
     });
-    context.res.on('drain', () => this.#forwarding.resume());
-    job.onLost((reason) => this.#revoke(reason));
+    context.res.on('drain', this.#resume);
+    this.#offLost = job.onLost((reason) => this.#revoke(reason));
   }
 
   #head(status: number, headers: HttpHeaders): void {
@@ -114,6 +117,8 @@ class RelayedAnswer {
 
   #settle(reason?: Error): void {
     this.#untrack?.();
+    this.#context.res.off('drain', this.#resume);
+    this.#offLost();
     if (reason === undefined) this.#over.resolve();
     else this.#over.reject(reason);
   }

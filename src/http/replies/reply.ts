@@ -103,8 +103,11 @@ export interface ForwardJob {
   readonly node: string;
   /** Sends the request; called once. */
   readonly forward: (answer: ForwardedAnswer) => Forwarding;
-  /** The listener gets the reason when the answer may not, or cannot, be delivered any more: see HttpRequest.onLost. */
-  readonly onLost: (listener: (reason: Error) => void) => void;
+  /**
+   * The listener gets the reason when the answer may not, or cannot, be delivered any more, until the
+   * returned function is called: see HttpRequest.onLost.
+   */
+  readonly onLost: (listener: (reason: Error) => void) => () => void;
   /** The failure of the forwarding as the error of the answer. */
   readonly failure: (error: GatewayError) => Error;
   /** Counts the request when the holder of its session refuses it, unless it is counted. */
