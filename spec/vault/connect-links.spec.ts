@@ -1,6 +1,7 @@
 // Addresses at which accounts are connected in the middle of calls, where several calls of one owner ask at once.
 
 import * as assert from 'uvu/assert';
+import { CONNECT_LINK_MS } from '../../src/domain/calls/connection-required.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { type Connected, type ConnectGoal, ConnectLinks } from '../../src/vault/connect-links.ts';
@@ -24,9 +25,10 @@ function setup() {
     return () => checks.delete(check);
   };
   const background = { ...systemClock.background, alarm, every };
-  const world = { isConnected: async (_: ConnectGoal) => false };
+  const world = { isConnected: async (_: ConnectGoal) => false, laterMs: 0 };
   const links = new ConnectLinks({
-    ...{ store, clock: { ...systemClock, background }, base: () => 'https://gateway.example' },
+    ...{ store, base: () => 'https://gateway.example' },
+    clock: { ...systemClock, background, now: () => systemClock.now() + world.laterMs },
     isConnected: (goal) => world.isConnected(goal),
   });
   return { store, alarms, checks, world, links };
@@ -69,6 +71,27 @@ test('an account that cannot be read does not hide the connections of others', a
   for (const check of checks) check();
   await settled();
   assert.equal(told.sort(), ['ann', 'cid']);
+  links.close();
+});
+
+test('an address that is renewed while others are checked is still waited for', async () => {
+  const { world, links, checks } = setup();
+  const told: string[] = [];
+  links.connected$.subscribe(({ owner }) => told.push(owner));
+  await links.linkFor({ ...GOAL, owner: 'cid' });
+  await links.linkFor({ ...GOAL, owner: 'bob' }); // the newest is looked at first
+  world.laterMs = CONNECT_LINK_MS - 1_000;
+  const bob = Promise.withResolvers<boolean>();
+  world.isConnected = ({ owner }) => (owner === 'bob' ? bob.promise : Promise.resolve(false));
+  for (const check of checks) check();
+  world.laterMs += 10_000;
+  const waits = links.whenConnected({ ...GOAL, owner: 'cid' }, 60_000);
+  await settled();
+  bob.resolve(false);
+  await settled();
+  links.connected({ ...GOAL, owner: 'cid' });
+  assert.equal(told, ['cid']);
+  await waits;
   links.close();
 });
 

@@ -173,8 +173,9 @@ export class ConnectLinks {
     if (this.#isChecking) return;
     this.#isChecking = true;
     const { clock } = this.#options;
-    for (const awaited of [...this.#awaited.values()]) {
-      if (clock.now() - awaited.beganAtMs > CONNECT_LINK_MS) this.#awaited.delete(goalKey(awaited));
+    for (const [key, awaited] of [...this.#awaited.entries()]) {
+      if (this.#awaited.peek(key) !== awaited) continue; // connected or renewed while others were looked at
+      if (clock.now() - awaited.beganAtMs > CONNECT_LINK_MS) this.#awaited.delete(key);
       else if (!(await this.#look(awaited))) break; // the next check asks again
     }
     this.#isChecking = false;
