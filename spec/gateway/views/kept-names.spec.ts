@@ -69,6 +69,59 @@ test('a name that could not be stored is stored 5 s later', async () => {
   }
 });
 
+test('a name that clients have seen stays when the view changes before it is stored', async () => {
+  const store = new MemoryStore();
+  const gateway = await createGateway({ store });
+  const { save } = store.views;
+  const tools = [{ name: 'search', inputSchema: { type: 'object' } }];
+  const register = (template: string) =>
+    gateway.register(template, { id: template, handler: () => ({ tools }) }, { waitMs: 5_000 });
+  const namesIn = async (view: string) => (await gateway.list(view, 'tools')).items.map(({ name }) => name);
+  const before = [{ template: 'a' }];
+  const after = [{ template: 'b' }, { template: 'a' }];
+  const expected = ['b__search', 'search'];
+  try {
+    for (const id of ['changed-here', 'changed-elsewhere']) await gateway.views.put({ id, from: before });
+    await register('a');
+
+    // The database does not take the name, and an admin changes the view here.
+    let refused = 0;
+    store.views.save = async () => {
+      refused += 1;
+      throw databaseUnavailable(new Error('away'), 'no');
+    };
+    assert.equal(await namesIn('changed-here'), ['search']);
+    await until(() => refused === 1, 'the name is being stored');
+    await settled();
+    store.views.save = save;
+    await register('b');
+    await gateway.views.put({ id: 'changed-here', from: after });
+    assert.equal(await namesIn('changed-here'), expected);
+
+    // Another node changes the view while the name is being stored.
+    let saves = 0;
+    store.views.save = async (view, stored) => {
+      saves += 1;
+      if (saves === 1 && stored !== null) {
+        const id = stored.definition.id;
+        await save(
+          { ...stored, definition: { id, from: after }, updatedAt: new Date().toISOString() },
+          stored,
+        );
+      }
+      return save(view, stored);
+    };
+    assert.equal(await namesIn('changed-elsewhere'), ['search']);
+    await becomes(() => saves, 2, 2_000);
+    await settled();
+    assert.equal(await namesIn('changed-elsewhere'), expected);
+    const stored = (await store.views.list()).find(({ definition }) => definition.id === 'changed-elsewhere');
+    assert.equal(stored?.names.tools, { search: 'a/search' });
+  } finally {
+    await gateway.close({ graceMs: 0 });
+  }
+});
+
 test('a tool may have any name, such as __proto__', async () => {
   const store = new MemoryStore();
   const gateway = await createGateway({ store });

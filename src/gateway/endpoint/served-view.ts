@@ -10,7 +10,13 @@ import type { Client } from '../../domain/mcp/client.ts';
 import { type ListField, MODERN_VERSIONS, NOTICED_LISTS } from '../../domain/mcp/mcp.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { itemKey } from '../../domain/views/approval.ts';
-import type { CallLimiter, NameTargets, StoredView, ViewProblem } from '../../domain/views/view.ts';
+import {
+  type CallLimiter,
+  type NameTargets,
+  NO_NAMES,
+  type StoredView,
+  type ViewProblem,
+} from '../../domain/views/view.ts';
 import { AggregateBackends, type AggregateOptions } from '../../protocol/aggregate/aggregate-backends.ts';
 import type { Selection } from '../../protocol/aggregate/selection.ts';
 import { CompiledView } from '../../protocol/aggregate/views/compiled-view.ts';
@@ -53,8 +59,8 @@ export class ServedView {
   #compiled: CompiledView;
   #version = 0;
   #isSaving = false;
-  /** True when names were given since those were gathered that are stored now, or are being stored. */
-  #hasUnsaved = false;
+  /** The names that were given here and are not stored yet. */
+  #unsaved: NameTargets = NO_NAMES;
   #endRetry = (): void => {};
   #isClosed = false;
 
@@ -116,9 +122,11 @@ export class ServedView {
     if (this.#compiled.templates.includes(template)) this.#version += 1;
   }
 
+  /** Clients may have seen names that are not stored yet: these stay, if the view still has their templates. */
   change({ definition, names }: StoredView): void {
     this.#compiled = new CompiledView(definition);
-    this.names = names;
+    if (this.#unsaved !== NO_NAMES) this.#unsaved = ofTemplates(this.#unsaved, new Set(this.templates));
+    this.names = joined(this.#unsaved, names);
     this.#version += 1;
     for (const list of NOTICED_LISTS) this.#changed$.next(list);
   }
@@ -159,29 +167,27 @@ export class ServedView {
   }
 
   #keepTargets(list: 'tools' | 'prompts', targets: NameTargets['tools']): void {
-    this.names = { ...this.names, [list]: { ...this.names[list], ...targets } };
-    this.#hasUnsaved = true;
+    const given = { ...NO_NAMES, [list]: targets };
+    this.names = joined(this.names, given);
+    this.#unsaved = joined(this.#unsaved, given);
     if (!this.#isDraft && !this.#isSaving) void this.#saveNames();
   }
 
   /** Stores the names that were given. Never rejects: those that could not be stored are stored later. */
   async #saveNames(): Promise<void> {
-    // The names that another node stored first count; they are in force here then.
-    const merge = (stored: NameTargets): NameTargets => ({
-      tools: { ...this.names.tools, ...stored.tools },
-      prompts: { ...this.names.prompts, ...stored.prompts },
-    });
     const { registry } = this.#deps;
     this.#endRetry();
     this.#isSaving = true;
     try {
-      while (this.#hasUnsaved) {
-        this.#hasUnsaved = false;
-        await registry.saveNames(this.#id, merge);
-        this.names = merge(registry.find(this.#id)?.names ?? this.names);
+      while (this.#unsaved !== NO_NAMES) {
+        const saving = this.#unsaved;
+        // The names that another node stored first count; they are in force here then.
+        await registry.saveNames(this.#id, (stored) => joined(saving, stored));
+        if (this.#unsaved === saving) this.#unsaved = NO_NAMES;
+        const stored = registry.find(this.#id)?.names ?? this.names;
+        this.names = joined(this.#unsaved, stored);
       }
     } catch (thrown) {
-      this.#hasUnsaved = true;
       if (!hasCode(thrown, 'SHUTTING_DOWN')) this.#retryLater();
     }
     this.#isSaving = false;
@@ -191,4 +197,20 @@ export class ServedView {
     const { clock } = this.#deps.aggregate;
     if (!this.#isClosed) this.#endRetry = clock.background.alarm(RETRY_MS, () => void this.#saveNames());
   }
+}
+
+/** Both; a name that both have has the target of `first`. */
+function joined(others: NameTargets, first: NameTargets): NameTargets {
+  return {
+    tools: { ...others.tools, ...first.tools },
+    prompts: { ...others.prompts, ...first.prompts },
+  };
+}
+
+function ofTemplates({ tools, prompts }: NameTargets, templates: ReadonlySet<string>): NameTargets {
+  const kept = (targets: NameTargets['tools']) =>
+    Object.fromEntries(
+      Object.entries(targets).filter(([, target]) => templates.has(target.slice(0, target.indexOf('/')))),
+    );
+  return { tools: kept(tools), prompts: kept(prompts) };
 }

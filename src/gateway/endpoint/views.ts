@@ -256,7 +256,9 @@ export class Views implements ServedViews {
   }
 
   async #draft(definition: ViewDefinition): Promise<ServedView> {
-    const before = this.#deps.registry.find(definition.id);
+    const { id } = definition;
+    // Clients may have seen names that are not stored yet.
+    const before = this.#served.get(id) ?? this.#deps.registry.find(id);
     const names = await stillOwned(definition, before?.names, this.#deps.aggregate.scheduler);
     return new ServedView({ definition, names, source: 'api', updatedAt: '' }, this.#deps);
   }
