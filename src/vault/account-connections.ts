@@ -1,11 +1,11 @@
 // The rows of connections: one for each owner, issuer and resource.
 
 import Type from 'typebox';
-import { databaseUnavailable } from '../domain/errors/gateway-errors.ts';
 import { type AccountConnection, SHARED } from '../domain/instances/account-connection.ts';
 import { type Clock, DAY_MS } from '../domain/time/clock.ts';
 import { oauthKey, readUndamaged, rowReader } from '../persistence/oauth-rows.ts';
 import type { OAuthFilter, OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
+import { untilTaken } from '../persistence/until-taken.ts';
 import type { OAuthBackend } from './oauth-backends.ts';
 
 export interface StoredAccountConnection {
@@ -84,8 +84,6 @@ interface AccountConnectionsOptions {
   readonly warn: (line: string) => void;
 }
 
-/** Times that others may change a row between its reading and its deletion. */
-const MAX_CHANGES = 20;
 /** The most connections of one list, the newest. */
 const MAX_LISTED = 1_000;
 /** The time after which the sweep deletes a connection that was ended, or not used, in ms. A use is written once a day. */
@@ -156,16 +154,16 @@ export class AccountConnections {
     if (!SHOWN_ID.test(id)) return undefined;
     const { store, warn } = this.#options;
     const filter = { ...filterOf(owner), keyPrefix: id };
-    for (let changes = 0; changes < MAX_CHANGES; changes += 1) {
+    const ended = await untilTaken(async () => {
       const [row] = await store.list(filter, 1);
-      if (row === undefined) return undefined;
+      if (row === undefined) return null;
       const { kind, key, version } = row;
       // Tokens that were renewed since it was read would be lost, and not be revoked.
-      if ((await store.delete(kind, [key], version)) === 0) continue;
+      if ((await store.delete(kind, [key], version)) === 0) return undefined;
       const [read] = readUndamaged([row], readAccountConnection, warn);
       return { key, read };
-    }
-    throw databaseUnavailable(new Error('other nodes changed it again and again'), 'no');
+    });
+    return ended ?? undefined;
   }
 
   get #now(): string {

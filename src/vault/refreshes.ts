@@ -7,6 +7,7 @@ import { type Clock, DAY_MS, MAX_SKEW_MS, sleep } from '../domain/time/clock.ts'
 import { scopesIn } from '../net/http1/backend-challenge.ts';
 import type { OutsidePlace } from '../net/outside/outside-places.ts';
 import { untilDatabaseAnswers } from '../persistence/until-database-answers.ts';
+import { untilTaken } from '../persistence/until-taken.ts';
 import {
   type AccountConnections,
   accountConnectionKey,
@@ -35,7 +36,7 @@ const MAX_KNOWN = 10_000;
 const USUAL_TOKEN = 4_096;
 /** The most scopes that are kept for the next connecting: a server may name others at each call. */
 const MAX_WANTED = 100;
-/** Times that others may change a row between its reading and its change. */
+/** The most rounds of one call, in which others change the row between its reading and its change. */
 const MAX_CHANGES = 20;
 /** The longest use of a token in memory while the database does not answer, in ms. */
 const MAX_UNREAD_MS = 15 * 60_000;
@@ -130,16 +131,16 @@ export class Refreshes {
     if (read?.value.accessToken === refused) await this.#end(read, reason);
   }
 
-  /** Notes scopes that a call needs, too: the next connecting asks for them. */
+  /** Notes scopes that a call needs, too: the next connecting asks for them. DATABASE_UNAVAILABLE. */
   async want(key: string, scopes: readonly string[]): Promise<void> {
     const { connections } = this.#options;
-    for (let changes = 0; changes < MAX_CHANGES; changes += 1) {
+    await untilTaken(async () => {
       const read = await connections.find(key);
-      if (read === undefined) return;
+      if (read === undefined) return null;
       const { scopes: granted, wanted: before = [] } = read.value;
       const wanted = [...new Set([...scopes, ...granted, ...before])].slice(0, MAX_WANTED);
-      if ((await connections.replace(read, { ...read.value, wanted })) !== undefined) return;
-    }
+      return connections.replace(read, { ...read.value, wanted });
+    });
   }
 
   async #load(

@@ -5,6 +5,7 @@ import { hasCode } from '../../../src/domain/errors/errors.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { NO_NAMES, type StoredView, type ViewDefinition } from '../../../src/domain/views/view.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
+import { MAX_CHANGE_ROUNDS } from '../../../src/persistence/until-taken.ts';
 import { etagOf, type ViewCondition, ViewRegistry } from '../../../src/registry/kinds/view-registry.ts';
 import { RegistryChanges } from '../../../src/registry/registry-changes.ts';
 import { codeOf } from '../../helpers/outcome.ts';
@@ -116,7 +117,7 @@ test('names that cannot be stored because other nodes change the view again and 
     return save(view, before);
   };
   const given = views.saveNames('v', ({ prompts }) => ({ prompts, tools: { a: 't/a' } }));
-  assert.equal([await codeOf(given), changes], ['DATABASE_UNAVAILABLE', 5]);
+  assert.equal([await codeOf(given), changes], ['DATABASE_UNAVAILABLE', MAX_CHANGE_ROUNDS]);
 });
 
 test('1,000 views of another node are compared and put in force in several turns', async () => {

@@ -21,12 +21,13 @@ import {
   unknownProvider,
 } from '../../domain/errors/account-errors.ts';
 import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
-import { databaseUnavailable, restOfChange } from '../../domain/errors/gateway-errors.ts';
+import { restOfChange } from '../../domain/errors/gateway-errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type Clock, clockDoubt, DAY_MS, isRecent } from '../../domain/time/clock.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
 import type { AccountStore, Store } from '../../persistence/store.ts';
 import { untilDatabaseAnswers } from '../../persistence/until-database-answers.ts';
+import { untilTaken } from '../../persistence/until-taken.ts';
 import { newUser } from '../accounts/accounts.ts';
 import { scopesOfRole } from '../principals.ts';
 import { type Claims, emailIn, hasRights, roleOfClaims, usernameIn } from './claims.ts';
@@ -67,8 +68,6 @@ const CONFIRM_AGAIN_MS = 15 * 60_000;
 const UNREACHABLE_MS = DAY_MS;
 const ASKING_MS = 30_000;
 const MAX_REMEMBERED = 10_000;
-/** The most attempts of a sign-in, and of one change of an identity, while others change the same. */
-const MAX_ATTEMPTS = 5;
 
 /**
  * Signs users of identity providers in, and links their accounts. Accounts are found by issuer and subject, never by a
@@ -93,12 +92,8 @@ export class CompanyAccounts {
    * The account of a user who has just signed in at the provider, with the rights that the provider gives now; it
    * is made at the first sign-in. INSUFFICIENT_PERMISSIONS, DUPLICATE_USERNAME, LAST_ADMIN, DATABASE_UNAVAILABLE.
    */
-  async signIn(setting: ProviderSetting, answer: ProviderAnswer): Promise<User> {
-    for (let left = MAX_ATTEMPTS; left > 0; left -= 1) {
-      const user = await this.#signedIn(setting, answer);
-      if (user !== undefined) return user;
-    }
-    throw databaseUnavailable(new Error('others changed the account again and again'), 'no');
+  signIn(setting: ProviderSetting, answer: ProviderAnswer): Promise<User> {
+    return untilTaken(() => this.#signedIn(setting, answer));
   }
 
   /**
@@ -284,9 +279,9 @@ export class CompanyAccounts {
      * Resolves with false when a sign-in or another node has stored another refresh token since, which is newer. An assertion,
      * and the question of another node, leave the one that is used up now.
      */
-    const keep = async (next: StoredIdentity): Promise<boolean> => {
+    const keep = (next: StoredIdentity): Promise<boolean> => {
       let { confirmedAtMs = 0 } = next;
-      for (let left = MAX_ATTEMPTS; left > 0; left -= 1) {
+      return untilTaken(async () => {
         const own = rowOfIdentity({ ...next, confirmedAtMs }, user);
         const isKept = await untilDatabaseAnswers(clock, () => store.replace(own, version));
         if (isKept) {
@@ -298,8 +293,8 @@ export class CompanyAccounts {
         if (present === undefined || said?.refreshToken !== refreshToken) return false;
         version = present.version;
         confirmedAtMs = Math.max(confirmedAtMs, Math.min(said.confirmedAtMs ?? 0, clock.wall()));
-      }
-      return false;
+        return undefined;
+      });
     };
     let renewed = refreshToken;
     try {
@@ -347,17 +342,14 @@ export class CompanyAccounts {
     warn(`the user ${user.username} is disabled until the next sign-in at ${stored.issuer}`);
   }
 
-  /**
-   * Stores the identity, and replaces an earlier one. False when the identity is not that of the account any more, or others
-   * change it all the time.
-   */
-  async #keep(identity: StoredIdentity, user: User): Promise<boolean> {
-    for (let left = MAX_ATTEMPTS; left > 0; left -= 1) {
+  /** Stores the identity, and replaces an earlier one. False when the identity is not that of the account any more. */
+  #keep(identity: StoredIdentity, user: User): Promise<boolean> {
+    return untilTaken(async () => {
       const row = await this.#rowOfIdentity(identity);
       if (row?.userId !== user.id) return false;
-      if (await this.#options.store.replace(rowOfIdentity(identity, user), row.version)) return true;
-    }
-    return false;
+      const isTaken = await this.#options.store.replace(rowOfIdentity(identity, user), row.version);
+      return isTaken || undefined;
+    });
   }
 
   /** INSUFFICIENT_PERMISSIONS for an account that an admin has disabled, or changed while it was disabled. */

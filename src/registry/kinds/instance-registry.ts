@@ -22,6 +22,7 @@ import {
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Store } from '../../persistence/store.ts';
+import { MAX_CHANGE_ROUNDS, untilTaken } from '../../persistence/until-taken.ts';
 import type { ActiveRegistry, ActiveRegistryDeps } from '../active-registry.ts';
 import { checkedInstance, checkedInstanceChange, checkedTemplate } from '../checked-input.ts';
 import { type Protection, refuseDenied, refuseExposing } from '../refusals.ts';
@@ -35,9 +36,6 @@ import type { ViewRegistry } from './view-registry.ts';
  * 197.
  */
 export const START_TASKS = 5;
-
-/** Attempts to store, or to withdraw, an instance that other nodes change meanwhile. */
-const MAX_ATTEMPTS = 5;
 
 export interface InstanceRegistryDeps extends ActiveRegistryDeps, Protection {
   readonly store: Pick<Store, 'instances'>;
@@ -185,7 +183,7 @@ export class InstanceRegistry {
   withdraw(template: string, ids: readonly string[], source: 'file' | 'sync'): Promise<readonly string[]> {
     return this.#changes.run(async () => {
       await this.#changes.reload(); // another node may have replaced them since the import began
-      for (let left = MAX_ATTEMPTS; left > 0; left -= 1) {
+      return untilTaken(async () => {
         const own = ids.filter((id) => {
           const found = this.#deps.active.find(template, id);
           return found?.source === source && this.#deps.active.belongsHere(found);
@@ -196,8 +194,8 @@ export class InstanceRegistry {
           return own;
         }
         await this.#changes.forceReload(); // another node has replaced or removed one just now
-      }
-      throw changedByOthers();
+        return undefined;
+      });
     });
   }
 
@@ -267,11 +265,11 @@ export class InstanceRegistry {
     make: () => InstanceDefinition,
     isDone: (present: InstanceDefinition) => boolean = () => false,
   ): Promise<InstanceDefinition> {
-    for (let left = MAX_ATTEMPTS; left > 0; left -= 1) {
+    return untilTaken(async (round) => {
       const definition = make();
       const { template, id } = definition;
       const before = this.#deps.active.find(template, id);
-      if (left < MAX_ATTEMPTS && before !== undefined && isDone(before)) return before;
+      if (round > 1 && before !== undefined && isDone(before)) return before;
       // A function is not stored and lasts as long as the program. It replaces a stored instance with its id, and vice versa.
       const wasFunction = before !== undefined && !isStored(before);
       try {
@@ -283,11 +281,11 @@ export class InstanceRegistry {
         if (this.#changes.advance(await this.#deps.store.instances.save(definition, expected)))
           return definition;
       } catch (thrown) {
-        if (!hasCode(thrown, 'DUPLICATE_SERVER') || left === 1) throw thrown;
+        if (!hasCode(thrown, 'DUPLICATE_SERVER') || round === MAX_CHANGE_ROUNDS) throw thrown;
       }
       await this.#changes.forceReload(); // a row that was edited by hand has changed without the revision
-    }
-    throw changedByOthers();
+      return undefined;
+    });
   }
 
   /**
@@ -309,10 +307,6 @@ export class InstanceRegistry {
     await firstValueFrom(race(settled$, timer$(clock, Math.max(0, untilMs - clock.now()))));
     return instance;
   }
-}
-
-function changedByOthers(): Error {
-  return databaseUnavailable(new Error('other nodes changed it again and again'), 'no');
 }
 
 /**

@@ -4,18 +4,16 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Subject } from 'rxjs';
-import { databaseUnavailable, restOfChange } from '../../domain/errors/gateway-errors.ts';
+import { restOfChange } from '../../domain/errors/gateway-errors.ts';
 import { duplicateView, viewChanged, viewNotFound } from '../../domain/errors/registry-errors.ts';
 import type { GatewayEvent, ViewChange } from '../../domain/events/events.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { NameTargets, StoredView, ViewDefinition } from '../../domain/views/view.ts';
 import type { ViewStore } from '../../persistence/store.ts';
+import { untilTaken } from '../../persistence/until-taken.ts';
 import type { ToolApprovals } from '../pinned/tool-approvals.ts';
 import { REGISTRY_BOUNDS, refuseOverflow, viewBytes } from '../registry-bounds.ts';
 import type { RegistryChanges } from '../registry-changes.ts';
-
-/** Attempts to store a view that other nodes change meanwhile. */
-const MAX_ATTEMPTS = 5;
 
 interface ViewRegistryDeps extends Timing {
   readonly store: { readonly views: ViewStore };
@@ -153,14 +151,14 @@ export class ViewRegistry {
   }
 
   /** Tries again when another node changed the view meanwhile; `work` resolves with undefined then. */
-  #changing<T>(
+  #changing<T extends NonNullable<unknown>>(
     id: string,
     { ifMatch, admit }: ViewCondition,
     work: (before: StoredView | undefined) => Promise<T | undefined>,
   ): Promise<T> {
     return this.#changes.run(async () => {
       await this.#changes.reload();
-      for (let left = MAX_ATTEMPTS; left > 0; left -= 1) {
+      return untilTaken(async () => {
         const before = this.#views.get(id);
         await admit?.(before?.definition);
         if (ifMatch !== undefined && (before === undefined || !isMatch(ifMatch, etagOf(before))))
@@ -168,8 +166,8 @@ export class ViewRegistry {
         const done = await work(before);
         if (done !== undefined) return done;
         await this.#changes.forceReload(); // a row that was edited by hand has changed without the revision
-      }
-      throw databaseUnavailable(new Error('other nodes changed it again and again'), 'no');
+        return undefined;
+      });
     });
   }
 
