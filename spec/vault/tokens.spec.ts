@@ -357,6 +357,23 @@ vaults(
 );
 
 vaults(
+  'leaves the row alone when a call is refused again for the same scopes',
+  withBackend(async ({ target, node, store }) => {
+    const vault = node();
+    await connect(vault, target, 'user-1');
+    const tokens = vault.tokens(target, 'user-1');
+    await tokens.current();
+    const versionAfter = async (...scopes: string[]) => {
+      await tokens.missingScopes(scopes);
+      return (await store.oauth.list({ kind: 'connection' }, 1))[0]?.version;
+    };
+    const first = await versionAfter('write', 'send');
+    assert.equal([await versionAfter('send'), await versionAfter('write')], [first, first]);
+    assert.is.not(await versionAfter('delete'), first);
+  }),
+);
+
+vaults(
   'keeps at most 100 scopes to ask for, however many a server names',
   withBackend(async ({ backend, target, node, store }) => {
     const vault = node();

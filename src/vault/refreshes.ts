@@ -139,6 +139,8 @@ export class Refreshes {
       if (read === undefined) return null;
       const { scopes: granted, wanted: before = [] } = read.value;
       const wanted = [...new Set([...scopes, ...granted, ...before])].slice(0, MAX_WANTED);
+      // Each write makes a renewal at another node read the row again.
+      if (wanted.every((scope) => before.includes(scope))) return read;
       return connections.replace(read, { ...read.value, wanted });
     });
   }
