@@ -5,10 +5,11 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
-import { complaint, gatewayFor } from './against-gateway.ts';
+import { complaint, gatewayFor, runCommand, serverFor } from './against-gateway.ts';
 
 const test = suite('view list, show, set, delete, preview, tools and approve');
 const gateway = gatewayFor(test);
+const serve = serverFor(test);
 const folder = folderOfAll(test)();
 
 const YAML = `id: support
@@ -37,6 +38,13 @@ test('what is shown can be set again', async () => {
   assert.match((await gateway.run('view preview support')).out, /^no tools$/m);
   assert.is((await gateway.run('view delete support')).out, 'the view support is deleted');
   assert.match(await complaint(gateway.run('view show support')), 'There is no view "support"');
+});
+
+test('a view with many levels, which no gateway has, is refused in one line', async () => {
+  const deep = `${'{"from":'.repeat(900)}1${'}'.repeat(900)}`;
+  const url = await serve((_, response) => void response.end(deep));
+  const complained = await complaint(runCommand(['view', 'show', 'support', '--url', url, '--trust']));
+  assert.match(complained, /^stagedoor: .* is not a view: it has more than 128 levels$/m);
 });
 
 test('a mistyped name of a view is answered with the one that is near', async () => {

@@ -163,7 +163,10 @@ test('names the nodes that are missing in an answer, in one line', async () => {
   const terminal = recordingTerminal();
   const remote = await find(await serveJson(200, { partial: ['b', 'c'] }), terminal);
   for (const path of ['/x', '/y']) await remote?.request(path);
-  assert.equal(terminal.complaints, ['without the part of nodes that did not answer: b, c']);
+  const odd = await find(await serveJson(200, { partial: ['b\nstagedoor: all is well', 'c'] }), terminal);
+  await odd?.request('/x');
+  const note = 'without the part of nodes that did not answer: b';
+  assert.equal(terminal.complaints, [`${note}, c`, `${note} stagedoor: all is well, c`]);
 });
 
 test('says after a broken connection that a change or a call may have been carried out', async () => {

@@ -2,7 +2,8 @@
 
 import { resolve } from 'node:path';
 import { messageOf } from '../../domain/errors/errors.ts';
-import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
+import { isDeeper, isJsonObject, type JsonObject } from '../../domain/json/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { isTemplateId, TEMPLATE_RULE } from '../../domain/template-name.ts';
 import { counted } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
@@ -54,6 +55,11 @@ export const viewShow: Command = {
     const gateway = await requireGateway(input, terminal);
     const id = input.positional(0);
     const record = fields(await ofTemplate(gateway, id, () => gateway.request(pathOf(id))));
+    // The writer of YAML visits the levels by recursion.
+    if (isDeeper(record, LIMITS.nestingDepth))
+      throw new CommandFailure(
+        `the answer of ${gateway.url} is not a view: it has more than ${LIMITS.nestingDepth} levels`,
+      );
     for (const line of problemLines(record)) terminal.complain(line);
     const { problems: _, updated_at: __, etag: ___, ...definition } = record;
     const { stringify } = await import('yaml');

@@ -244,7 +244,7 @@ export class Remote {
 
   /** Names the nodes that did not answer in one line, once for the same nodes: a command may ask several questions. */
   #noteMissing(partial: unknown): void {
-    const nodes = elementsOf(partial).map(String).join(', ');
+    const nodes = plainLine(elementsOf(partial).map(String).join(', '));
     if (nodes === '' || nodes === this.#missing) return;
     this.#missing = nodes;
     this.#note(`without the part of nodes that did not answer: ${nodes}`);
