@@ -348,7 +348,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     [
       'Answers that clients have not read',
       ofMemory('unreadAnswers', 'caller'),
-      'the slowest are closed; new calls, and requests for lists, get `429`',
+      'the slowest are closed; new calls and lists get `429`, answers at once `503`',
     ],
     [
       'Incomplete answers of servers',

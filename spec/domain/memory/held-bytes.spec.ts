@@ -86,6 +86,24 @@ test('of several clients of one user count as those of one owner', () => {
   }
 });
 
+test('are crowded when these bytes would cut a new holding of the owner of about their size', () => {
+  const { held, cut, hold, clock } = setUp();
+  hold('a1', 40);
+  assert.equal(
+    [held.isCrowded('a', 20), held.isCrowded('a', 21), held.isCrowded('b', 60)],
+    [false, true, false],
+  );
+  // A much larger one is cut, and so is one that is not new.
+  hold('a2', 10);
+  assert.equal([held.isCrowded('a', 19), held.isCrowded('a', 20)], [false, true]);
+  clock.nowMs = 10_000;
+  assert.not(held.isCrowded('a', 60));
+  // Of all owners together the one that holds the most is cut.
+  hold('b1', 45);
+  hold('c1', 1);
+  assert.equal([held.isCrowded('c', 20), cut], [false, []]);
+});
+
 test('cut the holding that grows if it is the largest, and refuse it from then on', () => {
   const { held, cut, hold } = setUp();
   const holding = hold('a1', 40);

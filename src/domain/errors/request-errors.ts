@@ -56,6 +56,12 @@ export function tooMuchUnread(): GatewayError {
   return new GatewayError('QUEUE_FULL', message, retryAfter(1));
 }
 
+/** The answer to a request that was carried out has no room beside the earlier answers that its caller has not read. */
+export function answerNotKept(bytes: number): GatewayError {
+  const message = `The answer of ${bytes} bytes is lost: too much of your earlier answers is unread. Ask for fewer at a time.`;
+  return new GatewayError('BACKEND_UNAVAILABLE', message, { delivered: 'unknown' });
+}
+
 /** Retry-After when a limit of sessions, processes or subscriptions is reached: the next end is unknown. */
 export const ASK_AGAIN_SECONDS = 60;
 

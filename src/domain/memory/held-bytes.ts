@@ -127,6 +127,10 @@ export function inOwnMemory(bytes: Buffer): Buffer {
 /** An owner, or the whole budget, is under pressure above this part of its bound. */
 const PRESSED = 0.75;
 
+/** A holding is new for so long, in ms. One is as large as another that has at most this many times its bytes. */
+const NEW_MS = 10_000;
+const ALIKE = 2;
+
 /** Requests whose answers may be large, and which other instances may serve. */
 const CALLS: readonly string[] = ['tools/call', 'resources/read', 'prompts/get'];
 
@@ -201,6 +205,18 @@ export class HeldBytes {
     return this.#shares.isShareFull(ownerId, PRESSED);
   }
 
+  /**
+   * True when these bytes more would cut a holding of the owner that is as new and about as large: of what came in one moment the
+   * first ones may stay.
+   */
+  isCrowded(ownerId: string, bytes: number): boolean {
+    if (this.#shares.exceededBy(ownerId, bytes) === undefined) return false;
+    const owner = countedIdOf(ownerId);
+    const worst = this.#ownerOverBound(owner, bytes) === owner ? this.#worst(owner) : undefined;
+    if (worst === undefined) return false;
+    return this.#now() - worst.sinceMs < NEW_MS && worst.bytes <= ALIKE * bytes;
+  }
+
   /** Makes a holding of the owner: see InstanceHeldBytes.hold. */
   hold(ownerId: string, cut: () => void, callerId?: string): Holding {
     const held: HeldAmount = {
@@ -221,7 +237,7 @@ export class HeldBytes {
     if (more <= 0) this.#shares.release(ownerId, -more);
     else
       while (!this.#shares.take(ownerId, more)) {
-        const victim = this.#worst(this.#ownerOverBound(ownerId, more), held);
+        const victim = this.#worst(this.#ownerOverBound(ownerId, more)) ?? held;
         this.#release(victim);
         victim.cut();
         if (!this.#all.has(held)) return false;
@@ -243,10 +259,10 @@ export class HeldBytes {
     return greatest;
   }
 
-  /** The holding of that owner with the most bytes times its age; `asking` if the owner has no other. */
-  #worst(ownerId: string, asking: HeldAmount): HeldAmount {
+  /** The holding of that owner with the most bytes times its age; undefined if the owner has none. */
+  #worst(ownerId: string): HeldAmount | undefined {
     const nowMs = this.#now();
-    let worst = asking;
+    let worst: HeldAmount | undefined;
     let most = 0;
     for (const held of this.#all) {
       const weight = held.ownerId === ownerId ? held.bytes * (nowMs - held.sinceMs + 1) : 0;

@@ -1,12 +1,13 @@
 // Writes the answer of the MCP endpoint to one HTTP request: one body, none, or an event stream. src/protocol makes the messages.
 
 import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
-import type { McpLog, McpStream, ReplyWriter } from '../../protocol/endpoint-types.ts';
+import { type McpLog, type McpStream, noteError, type ReplyWriter } from '../../protocol/endpoint-types.ts';
+import { type RpcFailure, rpcFailureOf } from '../../protocol/rpc.ts';
 import { onGone } from '../client-gone.ts';
 import type { HttpContext } from '../context.ts';
 import { type EventStreams, OpenStream, soleEvent } from '../sse/event-stream.ts';
-import type { BytesReply } from './reply.ts';
-import { respond } from './respond.ts';
+import { type BytesReply, bytes } from './reply.ts';
+import { lengthOf, respond } from './respond.ts';
 
 /** Writes one answer. Further answers, and answers after a disconnect, are dropped. */
 export class HttpReplyWriter implements ReplyWriter {
@@ -60,8 +61,15 @@ export class HttpReplyWriter implements ReplyWriter {
   }
 
   #write(reply: BytesReply): void {
-    respond(this.#context, reply);
-    this.#streams.unread.count(this.#context);
+    const { unread } = this.#streams;
+    const refusal = unread.refusalOf(this.#context, lengthOf(reply.bytes ?? ''));
+    respond(this.#context, refusal === undefined ? reply : this.#failed(rpcFailureOf(refusal)));
+    unread.count(this.#context);
+  }
+
+  #failed({ status, error, errorCode, body, headers }: RpcFailure): BytesReply {
+    noteError(this.log, error.code, errorCode);
+    return bytes(status, body, { headers });
   }
 }
 

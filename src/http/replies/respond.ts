@@ -19,12 +19,16 @@ export function respond({ res: response, state }: HttpContext, reply: BytesReply
     response.writeHead(reply.status, headers).end();
     return;
   }
-  const length = typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.byteLength;
+  const length = lengthOf(bytes);
   headers.push('Content-Type', reply.type ?? 'application/json', 'Content-Length', String(length));
   response.writeHead(reply.status, headers);
   if (typeof bytes === 'string' || length > SMALL_REPLY_BYTES) response.end(bytes);
   else response.end(latin1Of(bytes), 'latin1');
   if (response.writableLength > 0) limitReader(response);
+}
+
+export function lengthOf(bytes: Uint8Array | string): number {
+  return typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.byteLength;
 }
 
 /** The value of `Vary`: the headers that an answer for one caller depends on. */

@@ -2,7 +2,8 @@
 // connection.
 
 import type { ServerResponse } from 'node:http';
-import { tooMuchUnread } from '../../domain/errors/request-errors.ts';
+import type { GatewayError } from '../../domain/errors/errors.ts';
+import { answerNotKept, tooMuchUnread } from '../../domain/errors/request-errors.ts';
 import { type ByteBounds, HeldBytes, type Holding, UNCOUNTED_BYTES } from '../../domain/memory/held-bytes.ts';
 import { type Clock, systemClock } from '../../domain/time/clock.ts';
 import type { HttpContext } from '../context.ts';
@@ -28,6 +29,16 @@ export class UnreadAnswers {
     if (unread <= UNCOUNTED_BYTES || response.destroyed) return;
     const holding = this.#holdings.get(response) ?? this.#hold(response, state.principal?.id ?? UNKNOWN);
     holding.set(unread);
+  }
+
+  /**
+   * The error in the place of an answer of this length, for which another new one of the caller would be cut after its 200;
+   * undefined when there is room.
+   */
+  refusalOf({ state }: Pick<HttpContext, 'state'>, bytes: number): GatewayError | undefined {
+    if (bytes <= UNCOUNTED_BYTES || !this.#held.isCrowded(state.principal?.id ?? UNKNOWN, bytes))
+      return undefined;
+    return answerNotKept(bytes);
   }
 
   /** Refuses a request of a caller with too many unread bytes: QUEUE_FULL. */

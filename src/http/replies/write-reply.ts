@@ -5,7 +5,7 @@ import { relay } from '../forwarding/relay.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
 import { HttpReplyWriter } from './http-reply-writer.ts';
 import type { Reply } from './reply.ts';
-import { respond } from './respond.ts';
+import { lengthOf, respond } from './respond.ts';
 import { respondInPieces } from './respond-in-pieces.ts';
 
 export function writeReply(context: HttpContext, reply: Reply, streams: EventStreams): Promise<void> | void {
@@ -14,6 +14,8 @@ export function writeReply(context: HttpContext, reply: Reply, streams: EventStr
     return reply.serve(new HttpReplyWriter(context, streams), (answer) => relay(context, answer, streams));
   if (reply.trail !== undefined) context.state.trail = reply.trail;
   if (reply.kind === 'pieces') return respondInPieces(context, reply, streams);
+  const refusal = streams.unread.refusalOf(context, lengthOf(reply.bytes ?? ''));
+  if (refusal !== undefined) throw refusal;
   respond(context, reply);
   streams.unread.count(context);
 }
