@@ -196,7 +196,9 @@ export class Authenticator {
         this.#cache.entries.delete(digest);
         // An answer to a query that began before a change says nothing about the time after it.
         const { code, message } = asGatewayError(error);
-        if (code === 'INVALID_CREDENTIALS' && epoch === this.#epoch)
+        // A foreign token costs no query, and the key that it names may be published the next moment.
+        const isForeign = this.#options.issuers?.has(credential) === true;
+        if (code === 'INVALID_CREDENTIALS' && epoch === this.#epoch && !isForeign)
           this.#refused.set(digest, { epoch, atMs: verifiedAtMs, message });
         throw error;
       }

@@ -197,17 +197,52 @@ test('name a configured audience, and claims by name or path', async () => {
   assert.is(await codeOf({ claims: { ...claims, aud: base } }), 'INVALID_CREDENTIALS');
 });
 
-test('with an unknown key cause one request a minute, and a renewed key is found', async () => {
+test('with an unknown key cause one request in 5 s', async () => {
+  const { of, token, codeOf, clock, keyRequests } = await setup();
+  await of(await token());
+  const requestsFor = async (kids: readonly string[]) => {
+    for (const kid of kids) assert.is(await codeOf({ header: { kid } }), 'INVALID_CREDENTIALS');
+    return keyRequests();
+  };
+  assert.is(await requestsFor(['no-1', 'no-2']), 1);
+  clock.pass(5_000);
+  assert.is(await requestsFor(['no-3', 'no-4', 'no-5']), 2);
+  clock.pass(4_999);
+  assert.is(await requestsFor(['no-6']), 2);
+  clock.pass(1);
+  assert.is(await requestsFor(['no-7']), 3);
+});
+
+test('of a renewed key are accepted together, whatever key another token has named before', async () => {
   const { of, token, codeOf, server, clock, keyRequests } = await setup();
   await of(await token());
-  for (const kid of ['no-1', 'no-2', 'no-3'])
-    assert.is(await codeOf({ header: { kid } }), 'INVALID_CREDENTIALS');
-  assert.is(keyRequests(), 2);
-  clock.pass(60_001);
+  clock.pass(5_000);
+  assert.is(await codeOf({ header: { kid: 'no-1' } }), 'INVALID_CREDENTIALS');
   server.rotate('their-2');
-  await of(await token());
+  const early = await token();
+  assert.is((await errorOf(of(early))).code, 'INVALID_CREDENTIALS');
+  clock.pass(5_000);
+  const tokens = await Promise.all(['bob', 'eve', 'joe'].map((sub) => token({ claims: { sub } })));
+  await Promise.all([early, ...tokens].map(of));
   assert.is(keyRequests(), 3);
   assert.is(await codeOf({ header: { kid: 'their-1' } }), 'INVALID_CREDENTIALS');
+});
+
+test('of a renewed key are neither accepted nor refused, all of them, while the keys cannot be read', async () => {
+  const { of, token, server, clock, keyRequests } = await setup();
+  await of(await token());
+  clock.pass(5_000);
+  server.rotate('their-2');
+  server.answer = (_, response) => void response.writeHead(503).end();
+  const tokens = await Promise.all(['bob', 'eve', 'joe'].map((sub) => token({ claims: { sub } })));
+  const codes = async (ofThese: readonly string[]) =>
+    Promise.all(ofThese.map(async (each) => (await errorOf(of(each))).code));
+  const [last = '', ...others] = tokens;
+  assert.equal([...(await codes(others)), ...(await codes([last]))], Array(3).fill('ISSUER_UNAVAILABLE'));
+  server.answer = undefined;
+  clock.pass(60_000);
+  await Promise.all(tokens.map(of));
+  assert.is(keyRequests(), 3);
 });
 
 test('are neither accepted nor refused while the keys cannot be read, and known ones go on for a while', async () => {

@@ -18,8 +18,10 @@ const TIMEOUT_MS = 2_500;
 const FRESH_MS = 10 * 60_000;
 /** The largest difference between the clocks of the gateway and of an issuer or provider with which its tokens are accepted. */
 export const SKEW_SECONDS = 60;
-/** A failure is remembered, and unknown keys cause one request, for this time. */
+/** A failure is remembered for this time. */
 const AGAIN_MS = 60_000;
+/** Keys of at most this age are not fetched again for a token that names an unknown one: outsiders can name any. */
+const UNKNOWN_MS = 5_000;
 /** Verifying takes longer with longer lists. */
 const MAX_KEYS = 50;
 
@@ -45,7 +47,6 @@ export class IssuerKeys {
   readonly #options: IssuerKeysOptions;
   #known: KnownKeys | undefined;
   #failedAtMs = Number.NEGATIVE_INFINITY;
-  #askedForUnknownAtMs = Number.NEGATIVE_INFINITY;
   #fetching: Promise<KnownKeys> | undefined;
 
   constructor(setting: Pick<IssuerSetting, 'issuer' | 'jwksUri'>, options: IssuerKeysOptions) {
@@ -69,11 +70,14 @@ export class IssuerKeys {
     return known.set;
   }
 
-  /** The keys after a request for one that is not among them; undefined when there was such a request within the last minute. */
-  async refetched(): Promise<IssuerKeySet | undefined> {
-    const nowMs = this.#options.clock.now();
-    if (nowMs - this.#askedForUnknownAtMs < AGAIN_MS) return undefined;
-    this.#askedForUnknownAtMs = nowMs;
+  /**
+   * Newer keys than `used`, among which one was missing: those that were fetched meanwhile, or else are fetched now. undefined
+   * when `used` was fetched within UNKNOWN_MS. ISSUER_UNAVAILABLE.
+   */
+  async newerThan(used: IssuerKeySet): Promise<IssuerKeySet | undefined> {
+    const known = this.#known;
+    if (known !== undefined && known.set !== used) return known.set;
+    if (known !== undefined && this.#options.clock.now() - known.atMs < UNKNOWN_MS) return undefined;
     return (await this.#fetch()).set;
   }
 

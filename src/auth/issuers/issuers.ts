@@ -258,12 +258,13 @@ export class Issuers implements ForeignTokens {
       });
       return payload;
     };
-    return verified(await keys.current(isKnown))
+    const current = await keys.current(isKnown);
+    return verified(current)
       .catch(async (thrown: unknown) => {
         if (!(thrown instanceof JWKSNoMatchingKey)) throw thrown;
-        const fetched = await keys.refetched();
-        if (fetched === undefined) throw thrown;
-        return verified(fetched);
+        const newer = await keys.newerThan(current);
+        if (newer === undefined) throw thrown;
+        return verified(newer);
       })
       .catch((thrown: unknown) => {
         if (thrown instanceof GatewayError) throw thrown;
