@@ -332,6 +332,31 @@ test('is looked for in several turns of the event loop, and not below what does 
   );
 });
 
+test('is assumed where a program has more texts, or longer ones, than can be checked, and not before', async () => {
+  const look = async (path: string) => ({ path, identity: path === '/' ? path : undefined });
+  const checked = (env: Record<string, string>, args: string[] = []) =>
+    exposureOf({ command: 'node', args, env }, [], { from: '/', look });
+  const words = (letter: string) =>
+    Array.from({ length: 5_000 }, (_, index) => `${letter}${index}`).join(' ');
+  assert.is(await checked({ A: words('a'), B: words('b'), C: words('c') }), undefined);
+  const many = Object.fromEntries([...'abcdefg'].map((letter) => [letter.toUpperCase(), words(letter)]));
+  const exposure = await checked(many);
+  assert.match(exposure?.reason ?? '', 'more than 32768 texts that may be paths');
+  assert.is(exposure?.isFound, true);
+  // Each of these words is short, and has 64 kB more of the variable.
+  const args = Array.from({ length: 256 }, (_, index) => `$A$A${index}`);
+  assert.is((await checked({ A: ' '.repeat(32_768) }, args))?.isFound, true);
+  // The same word costs its work once.
+  assert.is(await checked({ A: ' '.repeat(32_768) }, Array(256).fill('$A$A')), undefined);
+});
+
+test('takes several turns of the event loop for one word', async () => {
+  const look = async (path: string) => ({ path, identity: path === '/' ? path : undefined });
+  const program = { command: 'node', args: ['$A$A%2e\\n'], env: { A: ','.repeat(32_768) } };
+  const turns = await turnsOf(() => exposureOf(program, [], { from: '/', look }));
+  assert.ok(turns > 10, `${turns} turns`);
+});
+
 test('ends at a link to itself', async () => {
   await symlink('loop', folder('home/shared/loop'));
   assert.is(await exposure({ args: ['shared/loop/x'] }), undefined);

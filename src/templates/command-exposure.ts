@@ -34,6 +34,9 @@ const MAX_STEPS = 40;
 
 /** The most characters of texts that are walked in one turn of the event loop: 5 ms if the file system answers at once. */
 const MAX_TURN_CHARACTERS = 16_384;
+/** The most texts of one program that are checked, and the most characters in them: two variables full of JSON have fewer. */
+const MAX_TEXTS = 32_768;
+const MAX_CHARACTERS = 8 * 1024 * 1024;
 
 export function protectedDatabase(file: string): ProtectedPath[] {
   // SQLite keeps the others beside the file that a link names.
@@ -139,6 +142,14 @@ const UNANSWERED: Exposure = {
   isFound: false,
 };
 
+const TOO_MUCH: Exposure = {
+  reason:
+    `The words and variables of the command hold more than ${MAX_TEXTS} texts that may be paths, or more than ${MAX_CHARACTERS} ` +
+    'characters in them, so that they cannot all be checked; give the program a file with them, or omit the check with "force": ' +
+    'true (--force).',
+  isFound: true,
+};
+
 /** What a path is, by path and identity. */
 type PathMeanings = ReadonlyMap<string, string>;
 
@@ -178,21 +189,24 @@ async function firstExposure(
   // Every program gets this HOME. A value may be secret, so its name is shown instead.
   const values = Object.entries(env).filter(([name, value]) => !(name === 'HOME' && value === userHome));
   const words = [
-    ...[command, ...args].map((word) => ({ word, name: undefined })),
+    ...Array.from(new Set([command, ...args]), (word) => ({ word, name: undefined })),
     ...values.map(([name, word]) => ({ word, name: `The variable ${name}` })),
   ];
   const seen = new Set<string>();
   let characters = 0;
+  let turnCharacters = 0;
   for (const { word, name } of words)
     for (const text of pathTextsIn(word, { HOME: home, PWD: folder, ...env })) {
-      if (seen.has(text) || (text === '' && name !== undefined)) continue;
-      seen.add(text);
-      characters += text.length;
-      if (characters > MAX_TURN_CHARACTERS) {
-        characters = 0;
+      turnCharacters += text.length;
+      if (turnCharacters > MAX_TURN_CHARACTERS) {
+        turnCharacters = 0;
         await nextTurn();
       }
       if (isOver()) return UNANSWERED;
+      if (seen.has(text) || (text === '' && name !== undefined)) continue;
+      seen.add(text);
+      characters += text.length;
+      if (seen.size > MAX_TEXTS || characters > MAX_CHARACTERS) return TOO_MUCH;
       const finding = await exposureAt(text, folder);
       if (finding !== undefined) return found(name ?? `"${text}"`, finding);
     }

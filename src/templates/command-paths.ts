@@ -14,10 +14,13 @@ const FILLED_CHARACTERS = 65_536;
 const SEPARATORS = [/(?!)/, /,/, /[:;]/, /\s+/, /['"`]/, /[\s'"`,:;=|&<>(){}[\]!?#@$^]+/];
 
 /**
- * The texts in `word` that a program may read as a path, each once: absolute, relative or starting with `~`.
- * `variables` are those that a shell would replace.
+ * The texts in `word` that a program may read as a path, some more than once: absolute, relative or starting with `~`.
+ * `variables` are those that a shell would replace. The work between two of them is that of one split of the word.
  */
-export function pathTextsIn(word: string, variables: Readonly<Record<string, string>> = {}): Set<string> {
+export function* pathTextsIn(
+  word: string,
+  variables: Readonly<Record<string, string>> = {},
+): Generator<string> {
   const spellings = new Set([
     word,
     filled(word, variables),
@@ -26,14 +29,18 @@ export function pathTextsIn(word: string, variables: Readonly<Record<string, str
     word.replaceAll(/\\(.)|['"]/g, '$1'), // as a shell removes quotes
     unescaped(word),
   ]);
-  const pieces = new Set(
-    [...spellings].flatMap((text) => SEPARATORS.flatMap((separator) => text.split(separator))),
-  );
-  const texts = new Set<string>();
-  for (const piece of pieces) for (const text of valuesIn(piece)) texts.add(text);
   // An empty path is the current folder: alone, or as the value of an option.
-  if (!/^([^=]+=)?$/.test(word)) texts.delete('');
-  return texts;
+  const mayBeEmpty = /^([^=]+=)?$/.test(word);
+  const pieces = new Set<string>();
+  for (const spelling of spellings)
+    for (const separator of SEPARATORS) {
+      for (const piece of spelling.split(separator)) {
+        if (pieces.has(piece)) continue;
+        pieces.add(piece);
+        for (const text of valuesIn(piece)) if (text !== '' || mayBeEmpty) yield text;
+      }
+      if (spelling !== '') yield spelling; // also after a split that gave nothing new
+    }
 }
 
 /** The text; the parts of it after each `=` or the letter of an option; and the path of a URL. */
