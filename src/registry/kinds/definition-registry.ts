@@ -36,7 +36,7 @@ interface DefinitionRegistryDeps extends Protection {
   readonly isView: (name: string) => boolean;
   readonly scheduler: TaskScheduler;
   /** The approved tools of pinned templates. */
-  readonly approvals: Pick<ToolApprovals, 'isPinned' | 'settle'>;
+  readonly approvals: Pick<ToolApprovals, 'isPinned' | 'settle' | 'settled'>;
 }
 
 /** The part of the registry for definitions of templates; it has those of the store in memory. */
@@ -102,8 +102,8 @@ export class DefinitionRegistry {
    */
   async put(template: string, written: unknown): Promise<boolean> {
     const definition = await this.check(template, written);
-    const { store, fleet, active } = this.#deps;
-    return this.#changes.run(async () => {
+    const { store, fleet, active, approvals } = this.#deps;
+    const isNew = await this.#changes.run(async () => {
       await this.#changes.reload();
       if (this.#definitions.isInFolder(template)) throw duplicateTemplate(template);
       if (this.#deps.isView(template)) throw duplicateView(template, 'view');
@@ -119,12 +119,14 @@ export class DefinitionRegistry {
       });
       return before === undefined;
     });
+    await approvals.settled(template);
+    return isNew;
   }
 
   /** Deletes a stored definition; a template with instances or settings remains. TEMPLATE_NOT_FOUND. */
-  delete(template: string): Promise<void> {
-    const { store, active } = this.#deps;
-    return this.#changes.run(async () => {
+  async delete(template: string): Promise<void> {
+    const { store, active, approvals } = this.#deps;
+    await this.#changes.run(async () => {
       await this.#changes.reload();
       this.get(template);
       await this.#settling(template, async () => {
@@ -136,6 +138,7 @@ export class DefinitionRegistry {
       this.#changes.advance(await restOfChange(store.templates.delete(template)));
       active.deleteTemplate(template);
     });
+    await approvals.settled(template);
   }
 
   #refuseOverflow(definition: TemplateDefinition, before: TemplateDefinition | undefined): void {

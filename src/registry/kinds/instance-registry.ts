@@ -8,9 +8,10 @@ import type { Instance } from '../../actors/template-group.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { databaseUnavailable, shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { duplicateServer, notHealthyInTime } from '../../domain/errors/registry-errors.ts';
+import { commandWords } from '../../domain/instances/command.ts';
 import type { InstanceChange, InstanceDefinition, InstanceInput } from '../../domain/instances/instance.ts';
 import { isMissing } from '../../domain/instances/start-failure.ts';
-import { isStored } from '../../domain/instances/transport-kinds.ts';
+import { isStored, runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 import {
@@ -25,6 +26,7 @@ import type { Store } from '../../persistence/store.ts';
 import { MAX_CHANGE_ROUNDS, untilTaken } from '../../persistence/until-taken.ts';
 import type { ActiveRegistry, ActiveRegistryDeps } from '../active-registry.ts';
 import { checkedInstance, checkedInstanceChange, checkedTemplate } from '../checked-input.ts';
+import type { ToolApprovals } from '../pinned/tool-approvals.ts';
 import { type Protection, refuseDenied, refuseExposing } from '../refusals.ts';
 import type { RegistryChanges } from '../registry-changes.ts';
 import type { RegisterOptions, Registration } from '../registry-types.ts';
@@ -41,6 +43,7 @@ export interface InstanceRegistryDeps extends ActiveRegistryDeps, Protection {
   readonly store: Pick<Store, 'instances'>;
   readonly active: ActiveRegistry;
   readonly templates: Pick<TemplateRegistry, 'save'>;
+  readonly approvals: Pick<ToolApprovals, 'setPinned' | 'settled'>;
   readonly views: Pick<ViewRegistry, 'refuseTemplate'>;
   /** Spreads the starts and ends of thousands of instances over several turns of the event loop. */
   readonly scheduler: TaskScheduler;
@@ -70,9 +73,9 @@ export class InstanceRegistry {
   ): Promise<Registration> {
     const input = checkedInstance(template, written, options);
     const settings = checkedTemplate(template, options.loadBalancer ?? {});
+    if (runsProgram(input)) await this.#refuseExposing(input, options);
     const { instance: made, replaced } = await this.#changes.run(async () => {
-      // First, so that nothing is stored for an instance that is refused.
-      await refuseExposing(this.#define(template, input, options), this.#deps);
+      this.#define(template, input, options); // first, so that nothing is stored for an instance that is refused
       const areSettingsStored = await this.#deps.templates.save(settings);
       const make = () => this.#define(template, input, options);
       const saved = this.#save(make, (present) => isSameEntry(present, options));
@@ -88,6 +91,7 @@ export class InstanceRegistry {
           : this.#deps.active.put(definition); // an entry with another weight is not a reason to open the instance again
       return { instance, replaced };
     });
+    await this.#deps.approvals.settled(template);
     const { waitMs = 0, mayBeUnhealthy = false } = options;
     const instance = waitMs > 0 ? await this.#untilHealthy(made, waitMs) : made;
     const { definition, state, reason } = instance;
@@ -116,6 +120,7 @@ export class InstanceRegistry {
         ...each,
         input: checkedInstance(each.template, each.written, each.options),
       }));
+      await Promise.all(inputs.map(({ input, options }) => this.#refuseExposing(input, options)));
       return await this.#changes.run(async () => {
         const define = (wanted = inputs) => {
           const taken = new Set<string>();
@@ -125,7 +130,7 @@ export class InstanceRegistry {
             return definition;
           });
         };
-        await Promise.all(define().map((definition) => refuseExposing(definition, this.#deps)));
+        define(); // first, as for one instance
         for (const template of new Set(entries.map(({ template }) => template)))
           await this.#deps.templates.save({ name: template, loadBalancer: {} });
         const isInForce = ({ template, input: { id = '' }, options }: (typeof inputs)[number]) => {
@@ -218,6 +223,16 @@ export class InstanceRegistry {
   /** The fingerprints, by id, of the entries that were deleted through the API. */
   tombstones(template: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     return this.#deps.store.instances.findTombstones(template, ids);
+  }
+
+  /** COMMAND_NOT_ALLOWED. To be called outside of a change: the file system may take seconds to answer. */
+  async #refuseExposing(input: InstanceInput, { container }: RegisterOptions): Promise<void> {
+    const written = commandWords(input);
+    if (!runsProgram(input) || 'problem' in written) return; // `#define` refuses it
+    const [command = '', ...args] = written.words;
+    const { env_vars: env = {}, working_dir: workingDir, force } = input;
+    const program = { command, args, env, ...definedFields({ workingDir, container }) };
+    if (force !== true) await refuseExposing(program, this.#deps);
   }
 
   /** `taken`: server ids of others that are registered with it. */

@@ -18,7 +18,7 @@ import type { RegistryChanges } from '../registry-changes.ts';
 import type { ViewRegistry } from './view-registry.ts';
 
 interface TemplateRegistryDeps extends Pick<ActiveRegistryDeps, 'fleet'> {
-  readonly approvals: Pick<ToolApprovals, 'isPinned' | 'settle'>;
+  readonly approvals: Pick<ToolApprovals, 'isPinned' | 'settle' | 'settled'>;
   readonly store: Pick<Store, 'templates'>;
   readonly active: ActiveRegistry;
   readonly views: Pick<ViewRegistry, 'refuseTemplate'>;
@@ -39,6 +39,7 @@ export class TemplateRegistry {
     checkName(template);
     const change = checkedTemplate(template, loadBalancer, auth);
     await this.#changes.run(() => this.save(change));
+    await this.#deps.approvals.settled(template);
   }
 
   /** Merges settings into those of a template, replaces its `auth`; null removes one. TEMPLATE_NOT_FOUND, VALIDATION_ERROR. */
@@ -48,12 +49,14 @@ export class TemplateRegistry {
     auth?: TemplateAuth | null,
   ): Promise<TemplateSettings> {
     const change = checkedTemplate(template, loadBalancer, auth);
-    return this.#changes.run(async () => {
+    const changed = await this.#changes.run(async () => {
       await this.#changes.reload();
       this.#deps.active.settings(template);
       await this.save(change);
       return this.#deps.active.settings(template);
     });
+    await this.#deps.approvals.settled(template);
+    return changed;
   }
 
   /**
@@ -79,7 +82,7 @@ export class TemplateRegistry {
 
   /**
    * A part of a change: merges settings into those of the template, which it creates if there is none. False: they are
-   * stored already.
+   * stored already. After the change `settled` of the approvals is due.
    */
   async save(change: TemplateChange): Promise<boolean> {
     const { name, loadBalancer, auth } = change;

@@ -53,6 +53,8 @@ export class ToolApprovals {
   readonly #trusts = new Map<string, ToolTrust>();
   /** The approvals by scope, as they were last read from the store; undefined before. */
   #stored: ReadonlyMap<string, readonly Approval[]> | undefined;
+  /** The first lists of templates that are being read and approved. */
+  readonly #firstLists = new Map<string, Promise<void>>();
   /** Those that were saved here since the read that is under way began: its answer may be older. */
   #savedMeanwhile: NewApproval[] | undefined;
 
@@ -133,20 +135,31 @@ export class ToolApprovals {
   }
 
   /**
-   * Completes a change of a template that may have been pinned or released here: approves the tools that its instances list now,
-   * or, if none does, the first list of one; or drops the approvals. A part of that change. DATABASE_UNAVAILABLE.
+   * Completes a change of a template that may have been pinned or released here: drops its approvals, or begins to approve the
+   * tools that its instances list now, or, if none does, the first list of one. A part of that change. DATABASE_UNAVAILABLE.
    */
   async settle(
     template: string,
     wasPinned: boolean,
     instances: readonly { readonly tools: Pick<ToolCache, 'lookUp'> | undefined }[],
   ): Promise<void> {
-    const scope = this.#templates.get(template);
-    if ((scope !== undefined) === wasPinned) return;
+    if (this.#templates.has(template) === wasPinned) return;
     await this.forget(template);
-    if (scope?.isFirst !== true) return;
-    await scope.gather(() => Promise.all(instances.map(({ tools }) => tools?.lookUp())));
-    await this.#save(scope);
+    const list = () => Promise.all(instances.map(({ tools }) => tools?.lookUp()));
+    const first = this.approveFirst(template, list).finally(() => {
+      if (this.#firstLists.get(template) === first) this.#firstLists.delete(template);
+    });
+    first.catch(() => undefined); // `settled` rejects with it
+    this.#firstLists.set(template, first);
+  }
+
+  /**
+   * After a change with `settle`, and not a part of it, because servers are waited for: resolves when the tools that were listed
+   * are approved. DATABASE_UNAVAILABLE, when the change itself is stored.
+   */
+  async settled(template: string): Promise<void> {
+    const first = this.#firstLists.get(template);
+    if (first !== undefined) await restOfChange(first);
   }
 
   /**
