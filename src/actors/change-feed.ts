@@ -46,7 +46,7 @@ import type { StatelessConversations } from './calls/stateless/stateless-convers
 import type { Fleet } from './fleet.ts';
 import type { InstanceRef } from './instances/instance-ref.ts';
 import { BACK_OFF_FORGIVEN_MS } from './subscriptions/backend-subscription.ts';
-import { ByTemplate } from './subscriptions/by-template.ts';
+import { byTemplate } from './subscriptions/by-template.ts';
 import { type Feed, NO_URIS } from './subscriptions/feed.ts';
 
 interface ChangeFeedDeps extends Timing {
@@ -71,15 +71,15 @@ const MIN_NOTICE_MS = 1_000;
 /** Streams the changes at the instances of templates to clients without a session. */
 export class ChangeFeed {
   readonly #deps: ChangeFeedDeps;
-  readonly #listChanged: ByTemplate<ListChange>;
-  readonly #added: ByTemplate<InstanceRef>;
+  readonly #listChangedOf: (template: string) => Observable<ListChange>;
+  readonly #addedTo: (template: string) => Observable<InstanceRef>;
 
   constructor(deps: ChangeFeedDeps) {
     this.#deps = deps;
     const keyOf = ({ template, list }: ListChange) => `${list} ${template}`;
     // A backend may send thousands of changes at once, each for hundreds of streams.
-    this.#listChanged = new ByTemplate(latestInTasks(deps.fleet.listChanged$, keyOf, deps.scheduler));
-    this.#added = new ByTemplate(deps.fleet.added$);
+    this.#listChangedOf = byTemplate(latestInTasks(deps.fleet.listChanged$, keyOf, deps.scheduler));
+    this.#addedTo = byTemplate(deps.fleet.added$);
   }
 
   /** See Backends.changes of protocol/endpoint-backends.ts. */
@@ -89,7 +89,7 @@ export class ChangeFeed {
     profile: ClientProfile,
     { resources }: Pick<WantedChanges, 'resources'>,
   ): Observable<Notification> {
-    const listChanged$ = this.#listChanged.of(template);
+    const listChanged$ = this.#listChangedOf(template);
     const lists$ = listChanged$.pipe(map(({ list }) => listNotice(list)));
     const messages$ = defer(() => {
       const client = { owner, profile, uris: resources, missed$: new Subject<void>(), ended: 0 };
@@ -127,7 +127,7 @@ export class ChangeFeed {
     return defer(() =>
       merge(
         fleet.templates.has(template) ? fleet.templates.group(template).refs : [],
-        this.#added.of(template),
+        this.#addedTo(template),
       ),
     );
   }
@@ -218,6 +218,6 @@ function updatesOf(
   isLate: boolean,
 ): Observable<Notification> {
   const messages$ =
-    feed?.messages(uris, { ownerId: owner.id, missed: () => missed$.next(), isLate }) ?? EMPTY;
+    feed?.messages(uris, { ownerId: owner.id, missed: () => missed$.next() }, isLate) ?? EMPTY;
   return messages$.pipe(filter(({ method }) => method === RESOURCE_UPDATED));
 }

@@ -28,15 +28,12 @@ const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 /** A subscription that was open for this long resets the back-off, in ms. */
 export const BACK_OFF_FORGIVEN_MS = 30_000;
 
-class Listening extends Subscription {
+/** One subscription at the backend. `ending`: ends it. */
+interface Listening {
   readonly uris: ReadonlySet<string>;
+  readonly ending: Subscription;
   /** True once the backend has sent something in this subscription. */
-  isAnswered = false;
-
-  constructor(uris: ReadonlySet<string>) {
-    super();
-    this.uris = uris;
-  }
+  isAnswered: boolean;
 }
 
 /**
@@ -130,7 +127,7 @@ export class BackendSubscription {
 
   /** Ends all subscriptions until the next `refresh`. */
   stop(): void {
-    this.#current?.unsubscribe();
+    this.#current?.ending.unsubscribe();
     this.#current = undefined;
     if (this.#renewal.kind !== 'refused') this.#renew(NONE);
     this.#settle();
@@ -160,10 +157,10 @@ export class BackendSubscription {
       ...Object.fromEntries(this.#lists.map((list) => [`${list}ListChanged`, true])),
       ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
     };
-    const listening = new Listening(uris);
+    const listening = { uris, ending: new Subscription(), isAnswered: false };
     this.#renewal = { kind: 'opening', listening }; // before subscribing: the answer may come synchronously
-    listening.add(timer$(this.#clock, ACKNOWLEDGED_MS).subscribe(() => this.#acknowledge(listening)));
-    listening.add(
+    listening.ending.add(timer$(this.#clock, ACKNOWLEDGED_MS).subscribe(() => this.#acknowledge(listening)));
+    listening.ending.add(
       this.#exchange({ method: LISTEN, params: { notifications } }).subscribe({
         next: (event) => this.#take(listening, event),
         error: () => this.#end(listening), // calls report what is wrong with the instance
@@ -189,9 +186,9 @@ export class BackendSubscription {
   #acknowledge(listening: Listening): void {
     if (listening !== this.#next) return;
     this.#renewal = NONE;
-    this.#current?.unsubscribe();
+    this.#current?.ending.unsubscribe();
     this.#current = listening;
-    listening.add(
+    listening.ending.add(
       timer$(this.#clock, BACK_OFF_FORGIVEN_MS).subscribe(() => {
         this.#failures = 0;
       }),
@@ -216,7 +213,7 @@ export class BackendSubscription {
     if (listening === this.#current) this.#current = undefined;
     else if (listening === this.#next) this.#renewal = NONE;
     else return;
-    listening.unsubscribe();
+    listening.ending.unsubscribe();
     this.#hasMissedLists ||= this.#current === undefined;
     this.#hasMissedUpdates ||= listening.uris.size > 0;
     this.#failures += 1;
@@ -236,7 +233,7 @@ export class BackendSubscription {
   /** Ends what is under way for the next subscription, and puts `renewal` in its place. */
   #renew(renewal: Renewal): void {
     if (this.#renewal.kind === 'waiting') this.#renewal.timer.unsubscribe();
-    if (this.#renewal.kind === 'opening') this.#renewal.listening.unsubscribe();
+    if (this.#renewal.kind === 'opening') this.#renewal.listening.ending.unsubscribe();
     this.#renewal = renewal;
   }
 

@@ -3,32 +3,28 @@
 
 import { Observable, Subject } from 'rxjs';
 
-/** The values of a hot stream, by template. */
-export class ByTemplate<T extends { readonly template: string }> {
-  readonly #subjects = new Map<string, Subject<T>>();
-  #isComplete = false;
-
-  constructor(values$: Observable<T>) {
-    values$.subscribe({
-      next: (value) => this.#subjects.get(value.template)?.next(value),
-      complete: () => {
-        this.#isComplete = true;
-        for (const subject of this.#subjects.values()) subject.complete();
-      },
-    });
-  }
-
-  /** Hot, no replay; completes with the stream. */
-  of(template: string): Observable<T> {
-    return new Observable((subscriber) => {
-      if (this.#isComplete) return subscriber.complete();
-      const subject = this.#subjects.get(template) ?? new Subject<T>();
-      this.#subjects.set(template, subject);
+/** The values of a hot stream, by template: hot, no replay; they complete with the stream. */
+export function byTemplate<T extends { readonly template: string }>(
+  values$: Observable<T>,
+): (template: string) => Observable<T> {
+  const subjects = new Map<string, Subject<T>>();
+  let isComplete = false;
+  values$.subscribe({
+    next: (value) => subjects.get(value.template)?.next(value),
+    complete: () => {
+      isComplete = true;
+      for (const subject of subjects.values()) subject.complete();
+    },
+  });
+  return (template) =>
+    new Observable((subscriber) => {
+      if (isComplete) return subscriber.complete();
+      const subject = subjects.get(template) ?? new Subject<T>();
+      subjects.set(template, subject);
       const subscription = subject.subscribe(subscriber);
       return () => {
         subscription.unsubscribe();
-        if (!subject.observed) this.#subjects.delete(template);
+        if (!subject.observed) subjects.delete(template);
       };
     });
-  }
 }

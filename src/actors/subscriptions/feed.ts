@@ -33,10 +33,6 @@ export interface FeedClient<Message = Notification> {
   missed?(): void;
 }
 
-interface MessagesOptions extends Pick<FeedClient, 'ownerId' | 'missed'> {
-  readonly isLate?: boolean;
-}
-
 /** Clients that get a message in one task. */
 const CLIENTS_TOGETHER = 20;
 
@@ -113,7 +109,8 @@ export class Feed {
    */
   messages(
     uris: ReadonlySet<string>,
-    { ownerId = ANONYMOUS.id, missed = () => {}, isLate = false }: MessagesOptions = {},
+    { ownerId = ANONYMOUS.id, missed = () => {} }: Pick<FeedClient, 'ownerId' | 'missed'> = {},
+    isLate = false,
   ): Observable<Notification> {
     return new Observable<Notification>((subscriber) => {
       subscriber.add(this.add({ ownerId, uris, deliver: (message) => subscriber.next(message), missed }));
