@@ -9,54 +9,46 @@ import { MAX_SESSION_ROWS } from '../../../persistence/store.ts';
  */
 const PAUSE_MS = 50;
 
-interface WaitingItem<Item, Result> extends PromiseWithResolvers<Result> {
-  readonly item: Item;
-}
-
 /**
  * Does work in batches, one at a time. The first item is done alone and at once; items that arrive during this, or
- * during the pause after it, form the next batch.
+ * during the pause after it, form the next batch. `work` resolves with the result of each item.
  */
-export class RowBatches<Item, Result> {
-  readonly #clock: Clock;
-  readonly #work: (items: readonly Item[]) => Promise<(item: Item) => Result>;
-  readonly #waiting: WaitingItem<Item, Result>[] = [];
-  #isWorking = false;
-  #endPause = (): void => {};
+export function batched<Item, Result>(
+  clock: Clock,
+  work: (items: readonly Item[]) => Promise<(item: Item) => Result>,
+): (item: Item) => Promise<Result> {
+  const waiting: ({ readonly item: Item } & PromiseWithResolvers<Result>)[] = [];
+  let isWorking = false;
+  let endPause = (): void => {};
 
-  constructor(clock: Clock, work: (items: readonly Item[]) => Promise<(item: Item) => Result>) {
-    this.#clock = clock;
-    this.#work = work;
-  }
+  const pause = async (): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancel = clock.background.alarm(PAUSE_MS, resolve);
+    endPause = resolve;
+    await promise;
+    cancel();
+  };
 
-  add(item: Item): Promise<Result> {
-    const waiting = { item, ...Promise.withResolvers<Result>() };
-    this.#waiting.push(waiting);
-    if (!this.#isWorking) void this.#drainQueue();
-    else if (this.#waiting.length >= MAX_SESSION_ROWS) this.#endPause();
-    return waiting.promise;
-  }
-
-  async #drainQueue(): Promise<void> {
-    this.#isWorking = true;
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, MAX_SESSION_ROWS);
+  const workAll = async (): Promise<void> => {
+    isWorking = true;
+    while (waiting.length > 0) {
+      const batch = waiting.splice(0, MAX_SESSION_ROWS);
       try {
-        const resultOf = await this.#work(batch.map(({ item }) => item));
+        const resultOf = await work(batch.map(({ item }) => item));
         for (const { item, resolve } of batch) resolve(resultOf(item));
       } catch (thrown) {
         for (const { reject } of batch) reject(thrown);
       }
-      if (this.#waiting.length < MAX_SESSION_ROWS) await this.#pause();
+      if (waiting.length < MAX_SESSION_ROWS) await pause();
     }
-    this.#isWorking = false;
-  }
+    isWorking = false;
+  };
 
-  async #pause(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#clock.background.alarm(PAUSE_MS, resolve);
-    this.#endPause = resolve;
-    await promise;
-    cancel();
-  }
+  return (item) => {
+    const added = { item, ...Promise.withResolvers<Result>() };
+    waiting.push(added);
+    if (!isWorking) void workAll();
+    else if (waiting.length >= MAX_SESSION_ROWS) endPause();
+    return added.promise;
+  };
 }

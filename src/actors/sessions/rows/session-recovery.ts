@@ -18,7 +18,7 @@ import {
 } from '../../../domain/sessions/session-value.ts';
 import type { StoredSession } from '../../../persistence/store.ts';
 import type { SessionDeps } from '../session-deps.ts';
-import { RowBatches } from './row-batches.ts';
+import { batched } from './row-batches.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { rowKeyOf } from './stored-row.ts';
 
@@ -35,18 +35,18 @@ export class SessionRecovery {
   readonly #missing = new LruMap<true>(MAX_MISSING);
   readonly #underWay = new Map<string, Promise<void>>();
   readonly #shares = new UserShares(MAX_UNDER_WAY);
-  readonly #rows: RowBatches<string, StoredSession | undefined>;
-  readonly #claims: RowBatches<StoredSession, StoredSession | undefined>;
+  readonly #read: (key: string) => Promise<StoredSession | undefined>;
+  readonly #claim: (row: StoredSession) => Promise<StoredSession | undefined>;
 
   constructor(keeper: SessionKeeper, deps: Pick<SessionDeps, 'isDraining'>) {
     const { store, clock } = keeper;
     this.#keeper = keeper;
     this.#deps = deps;
-    this.#rows = new RowBatches(clock, async (keys) => {
+    this.#read = batched(clock, async (keys: readonly string[]) => {
       const rows = byKey(await store.read(keys));
       return (key) => rows.get(key);
     });
-    this.#claims = new RowBatches(clock, async (rows) => {
+    this.#claim = batched(clock, async (rows: readonly StoredSession[]) => {
       const claimed = byKey(await store.claim(rows, keeper.ownLife));
       return ({ key }) => claimed.get(key);
     });
@@ -99,7 +99,7 @@ export class SessionRecovery {
     const { holders } = this.#keeper;
     for (let reads = 0; reads < MAX_READS; reads += 1) {
       await this.#keeper.untilReleased;
-      const row = await this.#rows.add(rowKeyOf(id));
+      const row = await this.#read(rowKeyOf(id));
       const value = row && sessionIn(row);
       const opener = lifeOf(id);
       // The node of that life may not have written the row yet, or stand still: a silent holder is not a 404.
@@ -135,7 +135,7 @@ export class SessionRecovery {
    */
   async #ownGeneration(row: StoredSession): Promise<number | undefined> {
     if (row.life === this.#keeper.ownLife.life) return row.generation;
-    const claimed = await this.#claims.add(row);
+    const claimed = await this.#claim(row);
     const isWon = claimed?.value === row.value && claimed.life === this.#keeper.ownLife.life;
     this.#keeper.counts.claims[isWon ? 'won' : 'lost'] += 1;
     return isWon ? claimed.generation : undefined;
