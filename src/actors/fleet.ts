@@ -54,14 +54,6 @@ interface Restarted {
   readonly atMs: number;
 }
 
-/** What else an instance is added with. */
-interface AddedInstance {
-  readonly open: Open;
-  /** True when another node runs it. Default: this one. */
-  readonly isElsewhere?: boolean;
-  readonly restarted?: Restarted | undefined;
-}
-
 /** All instances of a gateway, and its templates. */
 export class Fleet {
   readonly #options: FleetOptions;
@@ -84,7 +76,7 @@ export class Fleet {
     this.#options = options;
     const isClosing = () => this.#isClosing;
     const toolsChanged = (template: string) => this.listChanged$.next({ template, list: 'tools' });
-    this.templates = new TemplateGroups({ ...options, isClosing, toolsChanged });
+    this.templates = new TemplateGroups(options, isClosing, toolsChanged);
     this.root = startRoot(options.clock, options.inspect);
     this.root.subscribe({ complete: () => this.#stopped() });
     this.#nextActorId = instanceActorIds(this.root);
@@ -96,10 +88,10 @@ export class Fleet {
    */
   add(definition: InstanceDefinition, restarted?: Restarted): InstanceRef {
     const open = this.#ending.opensAfter(definition, this.#options.openTransport(definition));
-    return this.#add(definition, { open, restarted });
+    return this.#add(definition, open, false, restarted);
   }
 
-  #add(definition: InstanceDefinition, { open, isElsewhere = false, restarted }: AddedInstance): InstanceRef {
+  #add(definition: InstanceDefinition, open: Open, isElsewhere: boolean, restarted?: Restarted): InstanceRef {
     if (this.#isClosing) throw shuttingDown();
     const { template, id, serverId } = definition;
     const { trustOf, toolLists } = this.#options;
@@ -139,9 +131,7 @@ export class Fleet {
    */
   addElsewhere(definition: InstanceDefinition, reason?: () => string): Instance {
     const open = definition.locked === undefined ? this.#options.openElsewhere?.(definition) : undefined;
-    return open === undefined
-      ? this.addUnreachable(definition, reason)
-      : this.#add(definition, { open, isElsewhere: true });
+    return open === undefined ? this.addUnreachable(definition, reason) : this.#add(definition, open, true);
   }
 
   /** Lists an instance that cannot be reached from here; `reason` says why. An earlier one with the same id leaves. */

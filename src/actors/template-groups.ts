@@ -7,16 +7,11 @@ import { templateNotFound } from '../domain/errors/registry-errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type Instance, TemplateGroup, type TemplateGroupDeps } from './template-group.ts';
 
-interface TemplateGroupsDeps extends TemplateGroupDeps {
-  /** True once the fleet closes: its groups are closed with it, and no more forgotten. */
-  readonly isClosing: () => boolean;
-  /** It is called when the annotations of the tools of a template have changed. */
-  readonly toolsChanged: (template: string) => void;
-}
-
 /** The groups of all templates, which the fleet closes. */
 export class TemplateGroups {
-  readonly #deps: TemplateGroupsDeps;
+  readonly #deps: TemplateGroupDeps;
+  readonly #isClosing: () => boolean;
+  readonly #toolsChanged: (template: string) => void;
   /** The groups by template. A template that was deleted may be created again. */
   readonly #groups = new Map<string, TemplateGroup>();
   #sorted: readonly string[] | undefined;
@@ -25,8 +20,14 @@ export class TemplateGroups {
   /** Emits the names of deleted templates that are not in use any more. Hot, no replay. */
   readonly forgotten$ = new Subject<string>();
 
-  constructor(deps: TemplateGroupsDeps) {
+  /**
+   * `isClosing`: true once the fleet closes; its groups are closed with it, and no more forgotten. `toolsChanged` is called when
+   * the annotations of the tools of a template have changed.
+   */
+  constructor(deps: TemplateGroupDeps, isClosing: () => boolean, toolsChanged: (template: string) => void) {
     this.#deps = deps;
+    this.#isClosing = isClosing;
+    this.#toolsChanged = toolsChanged;
   }
 
   /**
@@ -99,7 +100,7 @@ export class TemplateGroups {
     const known = this.#groups.get(template);
     const group = known ?? new TemplateGroup(template, policy, this.#deps);
     if (known === undefined) this.#groups.set(template, group);
-    else if (known.setPolicy(policy)) this.#deps.toolsChanged(template);
+    else if (known.setPolicy(policy)) this.#toolsChanged(template);
     // In tasks: an instance may have left by then.
     void this.#deps.scheduler.each(group.refs, (ref) => group.has(ref) && ref.setPolicy(group.policy));
   }
@@ -114,7 +115,7 @@ export class TemplateGroups {
   }
 
   #forgetUnused({ template, isDeleted, references }: TemplateGroup): void {
-    if (!isDeleted || references > 0 || this.#deps.isClosing()) return;
+    if (!isDeleted || references > 0 || this.#isClosing()) return;
     this.#groups.delete(template);
     this.forgotten$.next(template);
   }
