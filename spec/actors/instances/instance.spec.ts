@@ -194,7 +194,7 @@ check(
       Object.assign(new ScriptedTransport(), { conversationsAreIndependent: true }),
     );
     const own = await openOwn(harness.ref);
-    const reservation = harness.ref.reserve('ann', { conversation: own }).subscribe();
+    const reservation = harness.ref.reserve('ann', own).subscribe();
     first.disconnect();
     await harness.pass(500);
     await harness.healthy();
@@ -202,7 +202,7 @@ check(
     harness.ref.leave(0);
     await harness.pass(1);
     assert.is(reservation.closed, true);
-    assert.is(harness.ref.reserve('ann', { conversation: own }).subscribe().closed, true);
+    assert.is(harness.ref.reserve('ann', own).subscribe().closed, true);
   },
   { fields: STDIO },
 );
@@ -213,7 +213,7 @@ check('bounds reservations, except for a continued call', async (harness) => {
     harness.ref.reserve(ANONYMOUS.id).subscribe(),
   );
   assert.match(refusalOf(harness.ref.reserve('bob')), /^QUEUE_FULL unknown: Too many calls \(1000\)/);
-  const next = harness.ref.reserve(ANONYMOUS.id, { isContinuation: true }).subscribe();
+  const next = harness.ref.reserve(ANONYMOUS.id, undefined, true).subscribe();
   assert.equal([next.closed, harness.ref.snapshot(1).inFlight], [false, LIMITS.callsAwaitingClient + 1]);
   for (const reservation of [...all, next]) reservation.unsubscribe();
   assert.is(refusalOf(harness.ref.reserve('bob')), 'none');

@@ -33,12 +33,6 @@ import type { ToolCache } from './tool-cache.ts';
 
 type StateListener = (state: InstanceState) => void;
 
-interface ReservationOptions {
-  /** True for a call that had a reservation already. */
-  readonly isContinuation?: boolean;
-  readonly conversation?: Conversation | undefined;
-}
-
 /** The handle of an instance that calls can reach from this node. */
 export class InstanceRef implements Candidate {
   readonly id: string;
@@ -247,7 +241,8 @@ export class InstanceRef implements Candidate {
    */
   reserve(
     ownerId: string,
-    { isContinuation = false, conversation = this.opened?.transport }: ReservationOptions = {},
+    conversation: Conversation | undefined = this.opened?.transport,
+    isContinuation = false,
   ): Observable<never> {
     return new Observable((subscriber) => {
       if (conversation === undefined) return subscriber.complete();

@@ -19,10 +19,6 @@ import { ToolCache, type ToolRules } from './tool-cache.ts';
 /** Longest wait for one page of an instance's tools. */
 const TOOL_LIST_MS = 30_000;
 
-export interface OpenedTransportDeps extends Timing {
-  readonly toolRules: ToolRules;
-}
-
 /** An open transport, with its tools and its feed. Each opening makes a new one. */
 export class OpenedTransport {
   readonly transport: Transport;
@@ -37,8 +33,8 @@ export class OpenedTransport {
   readonly noteMessage: (event?: ExchangeEvent) => void;
 
   /** `onCut` is called when the list of tools ends before its last page. */
-  constructor(transport: Transport, deps: OpenedTransportDeps, onCut: (reason: string) => void) {
-    const { clock } = deps;
+  constructor(transport: Transport, timing: Timing, toolRules: ToolRules, onCut: (reason: string) => void) {
+    const { clock } = timing;
     this.transport = transport;
     this.lastMessageAtMs = clock.now();
     const { handshake, messages$, resumed$, closed$, countsOwners } = transport;
@@ -50,8 +46,8 @@ export class OpenedTransport {
     const exchange = (request: ExchangeRequest) =>
       gatewayExchange(transport, request).pipe(tap(() => this.noteMessage()));
     const load = () => listTools({ handshake, exchange }, clock, onCut);
-    this.tools = new ToolCache(load, clock, deps.toolRules);
-    this.feed = new Feed({ handshake, messages$, resumed$, closed$, countsOwners, exchange }, deps);
+    this.tools = new ToolCache(load, clock, toolRules);
+    this.feed = new Feed({ handshake, messages$, resumed$, closed$, countsOwners, exchange }, timing);
   }
 
   get handshake(): Handshake {

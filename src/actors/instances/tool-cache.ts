@@ -10,7 +10,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { ToolHints } from '../../domain/views/view.ts';
 import { MAX_QUEUED_PER_INSTANCE } from './call-counter.ts';
-import type { ListedDigests, ToolDigests, ToolTrust } from './tool-trust.ts';
+import type { ToolDigests, ToolTrust } from './tool-trust.ts';
 
 /**
  * Longest wait of a call while the tools are listed again, because its tool is not in the list. After it: 404
@@ -64,7 +64,7 @@ export class ToolCache {
   /** Forgets the list for good, because the transport has ended. */
   forget(): void {
     this.#isForgotten = true;
-    this.#keep(undefined);
+    this.#drop();
   }
 
   /**
@@ -172,7 +172,7 @@ export class ToolCache {
    */
   async invalidate(): Promise<void> {
     this.#isStale = true;
-    this.#keep(undefined);
+    this.#drop();
     if (!this.mayRefresh) {
       const now = this.#clock.now();
       if (now - this.#earlyAtMs < TOOL_LIST_AGE_MS) return;
@@ -186,8 +186,8 @@ export class ToolCache {
       this.#isStale = false;
       const listed = await this.#listed().catch(() => undefined); // a call that needs the tool meets the failure, too
       if (listed !== undefined && !this.#isStale) {
-        const { digests } = listed;
-        this.#keep(listed);
+        const { tools, bytes, digests } = listed;
+        this.#keep(tools, bytes);
         this.#digests = digests && new Map([...digests].map(([{ name }, own]) => [name, own]));
       } else if (this.#lacksDigests) this.#digests = new Map(); // the next attempt waits its second
       this.#loadedAtMs = this.#clock.now();
@@ -197,8 +197,11 @@ export class ToolCache {
     this.#loading = undefined;
   }
 
-  /** Lists the tools, and records definitions that wait for approval. `digests`: undefined while every definition is trusted. */
-  async #listed(): Promise<ListedTools> {
+  /**
+   * Lists the tools, and records definitions that wait for approval. `bytes`: the memory of the tools. `digests`: undefined while
+   * every definition is trusted.
+   */
+  async #listed() {
     const listed = await this.#load();
     const trust = this.#rules.trust();
     const digests = await trust?.digestsOf(listed);
@@ -208,23 +211,18 @@ export class ToolCache {
   }
 
   /** Keeps the list if there is room for it; otherwise its tools are unknown. */
-  #keep(listed: ListedTools | undefined): void {
-    this.#rules.count(-this.#bytes);
-    this.#bytes = 0;
-    this.#tools = undefined;
-    if (listed === undefined || this.#isForgotten) return;
-    const { tools, bytes } = listed;
-    if (!this.#rules.count(bytes)) return;
+  #keep(tools: readonly Tool[], bytes: number): void {
+    this.#drop();
+    if (this.#isForgotten || !this.#rules.count(bytes)) return;
     this.#bytes = bytes;
     this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
   }
-}
 
-interface ListedTools {
-  readonly tools: readonly Tool[];
-  /** The memory of the tools. */
-  readonly bytes: number;
-  readonly digests: ListedDigests | undefined;
+  #drop(): void {
+    this.#rules.count(-this.#bytes);
+    this.#bytes = 0;
+    this.#tools = undefined;
+  }
 }
 
 /** The tool with only the fields that the gateway itself needs, since a list may take many megabytes. */

@@ -41,22 +41,16 @@ export interface ToolTrust {
 /** The trust of a template; undefined when every definition is trusted. Called for each call of a tool. */
 export type TrustOf = (template: string) => ToolTrust | undefined;
 
-interface TrustedList {
-  /** The answer without tools whose definition is not trusted; the same object when all are. */
-  readonly trusted: SourcedEvent;
-  /**
-   * The definitions of the list by name, if one of them waits for approval of the template or of a view; undefined
-   * otherwise.
-   */
-  readonly definitions?: ReadonlyMap<string, ToolDigests>;
-}
-
-/** Removes tools that are not trusted from the tool list in an answer, and records definitions that wait for approval. */
+/**
+ * Removes tools that are not trusted from the tool list in an answer, and records definitions that wait for approval. `trusted`:
+ * the answer without them; the same object when all are trusted. `definitions`: those of the list by name, if one of them waits
+ * for approval of the template or of a view.
+ */
 export async function withTrustedTools(
   sourced: SourcedEvent,
   trust: ToolTrust,
   scheduler: TaskScheduler,
-): Promise<TrustedList> {
+): Promise<{ readonly trusted: SourcedEvent; readonly definitions?: ReadonlyMap<string, ToolDigests> }> {
   const { event } = sourced;
   if (event.kind !== 'result') return { trusted: sourced };
   const listed = toolsIn(await readPage('tools', event.result, scheduler));

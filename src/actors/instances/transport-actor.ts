@@ -10,18 +10,20 @@ import type { HostDuty } from '../../domain/instances/instance.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 import { closeQuietly } from '../../transports/close-quietly.ts';
 import type { Open, WithheldTool } from '../../transports/open-options.ts';
 import type { Transport, TransportDiagnostics } from '../../transports/transport.ts';
 import type { DedicatedConversations } from './dedicated-conversations.ts';
-import { OpenedTransport, type OpenedTransportDeps } from './opened-transport.ts';
-import type { ToolCache } from './tool-cache.ts';
+import { OpenedTransport } from './opened-transport.ts';
+import type { ToolCache, ToolRules } from './tool-cache.ts';
 
 /** Longest silence after the handshake of the modern era before the legacy one is tried, once. */
 const SILENT_ERA_MS = 5_000;
 
 /** What the transport of an instance needs of its context. */
-export interface TransportInput extends OpenedTransportDeps {
+export interface TransportInput extends Timing {
+  readonly toolRules: ToolRules;
   readonly open: Open;
   readonly dedicated: Pick<DedicatedConversations, 'remainingConversations'>;
   readonly policy: Pick<TemplatePolicy, 'startTimeoutMs'>;
@@ -135,7 +137,7 @@ class TransportRun {
   }
 
   #follow(started: Transport): void {
-    const opened = new OpenedTransport(started, this.#input, this.#cutReporter());
+    const opened = new OpenedTransport(started, this.#input, this.#input.toolRules, this.#cutReporter());
     this.#tools = opened.tools;
     started.messages$.subscribe(opened.noteMessage);
     opened.feed.listChanges$.subscribe((list) => {

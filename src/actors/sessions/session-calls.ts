@@ -122,7 +122,7 @@ export class SessionCalls {
       };
       const error = (thrown: unknown) => end(asGatewayError(thrown));
       const { ref, conversation } = binding;
-      const reservation$ = ref.reserve(session.value.ownerId, { isContinuation, conversation });
+      const reservation$ = ref.reserve(session.value.ownerId, conversation, isContinuation);
       watching.add(reservation$.subscribe({ complete, error }));
     }
     return { exchange: (request: ExchangeRequest) => this.carry(request, binding), leave };

@@ -340,9 +340,11 @@ test('a subscription that the backend refuses is not kept, and is asked for agai
 
 test('an owner has one share of the resources of an instance, through however many nodes it subscribes', async () => {
   const transports = [await open(), await open()];
-  const deps = { clock: systemClock, scheduler: untimedScheduler(), toolRules: NO_RULES };
+  const timing = { clock: systemClock, scheduler: untimedScheduler() };
   // As an instance does: it passes on parts of the transport.
-  const feeds = transports.map((transport) => new OpenedTransport(transport, deps, () => {}).feed);
+  const feeds = transports.map(
+    (transport) => new OpenedTransport(transport, timing, NO_RULES, () => {}).feed,
+  );
   const subscribe = (owner: string, from: number, count: number) =>
     Array.from({ length: count }, (_, index) =>
       feeds[index % feeds.length]?.subscribe(`test://${from + index}`, owner),
