@@ -35,10 +35,14 @@ export interface CallRoute {
 }
 
 /**
- * What the call does next: send its request, wait, or one of two steps without data. `full`: all instances that may
- * take the call are at their capacity. `none`: no instance may take it.
+ * What the call does next: send its request, wait, or one of two steps without data. `wait`: until `until$`, which is cold, emits
+ * once; then the call asks its route again. An error of it refuses the call. `full`: all instances that may take the call are at
+ * their capacity. `none`: no instance may take it.
  */
-export type Step = SendStep | WaitStep | { readonly kind: 'full' | 'none' };
+export type Step =
+  | SendStep
+  | { readonly kind: 'wait'; readonly until$: Observable<unknown> }
+  | { readonly kind: 'full' | 'none' };
 
 /** The steps without data: one shared object each, since every call uses them. */
 const FULL: Step = { kind: 'full' };
@@ -58,15 +62,6 @@ export interface SendStep {
    * dedicated conversation may be taken here. Throws what an opening may throw.
    */
   plan(): AttemptPlan | LocalAnswer | Opening;
-}
-
-/**
- * The step that waits until `until$` emits once; then the call asks its route again. An error of `until$` refuses the
- * call. `until$` is cold.
- */
-export interface WaitStep {
-  readonly kind: 'wait';
-  readonly until$: Observable<unknown>;
 }
 
 /**

@@ -24,7 +24,6 @@ import {
   type Step,
   type StepReason,
   stepWithout,
-  type WaitStep,
 } from '../calls/call-route.ts';
 import { ifAccepting } from '../calls/direct-route.ts';
 import type { Tries } from '../calls/tries.ts';
@@ -186,7 +185,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
    * A wait until the mark `unsafe` is stored; undefined when the call may be sent, because it is safe to
    * repeat or the row has the mark.
    */
-  #untilMarked(binding: Binding): WaitStep | undefined {
+  #untilMarked(binding: Binding): Step | undefined {
     const { unsafeMark, group, isPart } = this.#session;
     if (unsafeMark?.isUnmarked !== true || !needsMark(group.policy, isPart)) return undefined;
     const { ref, isShared } = binding;
@@ -204,7 +203,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return marked && { kind: 'wait', until$: from(marked) };
   }
 
-  #untilBound(): WaitStep {
+  #untilBound(): Step {
     return { kind: 'wait', until$: this.#session.untilBound(this.#needsDedicated) };
   }
 
@@ -280,7 +279,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return true;
   }
 
-  #waitBeforeRetry({ tries }: RunningCall): WaitStep {
+  #waitBeforeRetry({ tries }: RunningCall): Step {
     this.#release();
     const waitMs = FIRST_WAIT_MS * WAIT_FACTOR ** tries.retriesMade;
     return { kind: 'wait', until$: timer$(this.#session.deps.clock, waitMs) };
