@@ -77,7 +77,7 @@ export class ClientSessions implements AllSessions {
     this.binder = new Binder(deps);
     this.#bounds = new SessionBounds(maxSessions, share, declarations);
     const end = (session: McpSession) => void this.#end(session, 'idle');
-    this.#idling = new IdleSweep(idleMs, { ...deps, open: this.#open, end });
+    this.#idling = new IdleSweep(idleMs, deps, this.#open, end);
     deps.fleet.root.subscribe({ complete: () => void this.closeAll(0) });
     deps.fleet.templates.deleted$.subscribe((template) => void this.#endUnusable(template));
   }
@@ -256,14 +256,11 @@ export class ClientSessions implements AllSessions {
 
   /** Begins to release the sessions that other nodes can recover. Without effect when sessions are not stored. */
   drain(): void {
-    const { clock } = this.deps;
     const keeper = this.#keeper;
     if (keeper === undefined || this.isClosing) return;
-    this.#drain ??= new SessionDrain(this.#ofClients(), {
-      clock,
-      hasOthers: () => keeper.holders.successorOf?.('') !== undefined,
-      release: (session) => void this.#end(session, 'drained'),
-    });
+    const hasOthers = () => keeper.holders.successorOf?.('') !== undefined;
+    const release = (session: McpSession) => void this.#end(session, 'drained');
+    this.#drain ??= new SessionDrain(this.#ofClients(), this.deps.clock, hasOthers, release);
   }
 
   endDrain(): void {

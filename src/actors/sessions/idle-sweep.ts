@@ -7,34 +7,39 @@ import type { Timing } from '../../domain/time/task-scheduler.ts';
 /** A session is idle, without an actor, after this time without use. */
 export const UNUSED_MS = 60_000;
 
-interface IdleSweepDeps extends Timing {
-  /** The open sessions by id. */
-  readonly open: ReadonlyMap<string, McpSession>;
-  /** Ends a session that was idle for too long. */
-  readonly end: (session: McpSession) => void;
-}
-
 /** The shortest time between two sweeps, in ms. */
 const GRAIN_MS = 1_000;
 
 /** Looks at all open sessions when the first one may be due. */
 export class IdleSweep {
-  readonly #deps: IdleSweepDeps;
+  readonly #timing: Timing;
+  readonly #open: ReadonlyMap<string, McpSession>;
+  readonly #end: (session: McpSession) => void;
   readonly #idleMs: number;
   readonly #unusedMs: number;
   /** Cancels the next sweep; set while there are sessions. */
   #disarm: (() => void) | undefined;
   #isStopped = false;
 
-  /** `idleMs`: the time without use after which a session ends. */
-  constructor(idleMs: number, deps: IdleSweepDeps) {
-    this.#deps = deps;
+  /**
+   * `idleMs`: the time without use after which a session ends. `open`: the open sessions by id. `end`: ends one that was idle for
+   * too long.
+   */
+  constructor(
+    idleMs: number,
+    timing: Timing,
+    open: ReadonlyMap<string, McpSession>,
+    end: (session: McpSession) => void,
+  ) {
+    this.#timing = timing;
+    this.#open = open;
+    this.#end = end;
     this.#idleMs = idleMs;
     this.#unusedMs = Math.min(UNUSED_MS, idleMs);
   }
 
   used({ activity }: McpSession): void {
-    activity.usedAtMs = Math.round(this.#deps.clock.now());
+    activity.usedAtMs = Math.round(this.#timing.clock.now());
     activity.isIdle = false;
     if (this.#disarm === undefined) this.#sweepIn(this.#unusedMs);
   }
@@ -46,11 +51,12 @@ export class IdleSweep {
 
   /** Schedules a sweep; `waitMs` is at most `#unusedMs`, since no session that is used meanwhile is due sooner. */
   #sweepIn(waitMs: number): void {
-    if (!this.#isStopped) this.#disarm = this.#deps.clock.alarm(waitMs, () => void this.#sweep());
+    if (!this.#isStopped) this.#disarm = this.#timing.clock.alarm(waitMs, () => void this.#sweep());
   }
 
   async #sweep(): Promise<void> {
-    const { scheduler, open, clock } = this.#deps;
+    const { scheduler, clock } = this.#timing;
+    const open = this.#open;
     const due = [...open.values()].filter((session) => this.#dueAtMs(session) <= clock.now());
     await scheduler.each(due, (session) => this.#visit(session));
     this.#disarm = undefined;
@@ -62,10 +68,10 @@ export class IdleSweep {
 
   /** Makes a session that is still due idle, or ends it. A session that is busy counts as used now. */
   #visit(session: McpSession): void {
-    const { open, end, clock } = this.#deps;
-    if (this.#isStopped || !open.has(session.id) || this.#dueAtMs(session) > clock.now()) return;
+    const { clock } = this.#timing;
+    if (this.#isStopped || !this.#open.has(session.id) || this.#dueAtMs(session) > clock.now()) return;
     const { activity } = session;
-    if (activity.isIdle) end(session);
+    if (activity.isIdle) this.#end(session);
     else if (session.setIdle()) activity.isIdle = true;
     else activity.usedAtMs = Math.round(clock.now());
   }

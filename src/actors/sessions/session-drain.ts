@@ -9,16 +9,10 @@ const SPREAD_MS = 5_000;
 /** Interval between two groups of released sessions, in ms. */
 const PART_MS = 100;
 
-interface SessionDrainDeps {
-  readonly clock: Clock;
-  /** True when another node takes sessions. */
-  readonly hasOthers: () => boolean;
-  readonly release: (session: McpSession) => void;
-}
-
 /** The release of the sessions in one drain of a node. */
 export class SessionDrain {
-  readonly #deps: SessionDrainDeps;
+  readonly #hasOthers: () => boolean;
+  readonly #release: (session: McpSession) => void;
   /** Sessions that have not had their turn yet. */
   readonly #waiting: Set<McpSession>;
   /** Sessions that had their turn, and are released once they have no call. */
@@ -26,11 +20,18 @@ export class SessionDrain {
   readonly #perPart: number;
   readonly #stop: () => void;
 
-  constructor(sessions: readonly McpSession[], deps: SessionDrainDeps) {
-    this.#deps = deps;
+  /** `hasOthers`: true when another node takes sessions. */
+  constructor(
+    sessions: readonly McpSession[],
+    clock: Clock,
+    hasOthers: () => boolean,
+    release: (session: McpSession) => void,
+  ) {
+    this.#hasOthers = hasOthers;
+    this.#release = release;
     this.#waiting = new Set(sessions);
     this.#perPart = Math.ceil((sessions.length * PART_MS) / SPREAD_MS) || 1;
-    this.#stop = deps.clock.background.every(PART_MS, () => this.#releasePart());
+    this.#stop = clock.background.every(PART_MS, () => this.#releasePart());
   }
 
   /** Adds a session that was opened or recovered after the drain began. */
@@ -55,7 +56,7 @@ export class SessionDrain {
   }
 
   #releasePart(): void {
-    if (this.#waiting.size === 0 || !this.#deps.hasOthers()) return;
+    if (this.#waiting.size === 0 || !this.#hasOthers()) return;
     for (const session of [...this.#waiting].slice(0, this.#perPart)) {
       this.#waiting.delete(session);
       this.#due.add(session);
@@ -65,7 +66,7 @@ export class SessionDrain {
 
   #releaseDue(session: McpSession): void {
     if (session.callCount > 0 || !session.isRecoverable || !this.#due.delete(session)) return;
-    if (this.#deps.hasOthers()) this.#deps.release(session);
+    if (this.#hasOthers()) this.#release(session);
     else this.#waiting.add(session);
   }
 }
