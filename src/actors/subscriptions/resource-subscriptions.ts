@@ -46,14 +46,14 @@ export const MAX_RESOURCES = 10_000;
 type AtBackend = 'absent' | 'asked' | 'subscribed';
 
 /** One resource, where the backend counts owners of one owner: its clients, and its state at the backend. */
-class ResourceEntry {
+interface ResourceEntry {
   readonly uri: string;
   readonly key: string;
   /** The owner for whom the backend is asked; undefined where it is asked once for all. */
   readonly callerId: string | undefined;
-  clients = 0;
+  clients: number;
   /** The number of clients by owner, including one for `leftBy`. */
-  readonly clientsByOwner = new UserAmounts();
+  readonly clientsByOwner: UserAmounts;
   /**
    * The owner of the last client that left. The resource counts in its share until the backend no longer has it, or
    * another client comes.
@@ -63,15 +63,9 @@ class ResourceEntry {
   answer: Promise<FinalEvent> | undefined;
   /** The same answer while it is outstanding: the backend has to be asked. */
   awaited: PromiseWithResolvers<FinalEvent> | undefined;
-  atBackend: AtBackend = 'absent';
+  atBackend: AtBackend;
   /** True after a failed or refused request, or without room for one, until the backend agrees: updates may have been missed. */
-  mayHaveMissed = false;
-
-  constructor(uri: string, key: string, callerId: string | undefined) {
-    this.uri = uri;
-    this.key = key;
-    this.callerId = callerId;
-  }
+  mayHaveMissed: boolean;
 }
 
 interface ResourceClient {
@@ -178,7 +172,18 @@ export class ResourceSubscriptions {
     const key = this.#keyOf(uri, ownerId);
     const known = this.#entries.get(key);
     if (known !== undefined) return known;
-    const entry = new ResourceEntry(uri, key, this.#conversation.countsOwners ? ownerId : undefined);
+    const entry: ResourceEntry = {
+      uri,
+      key,
+      callerId: this.#conversation.countsOwners ? ownerId : undefined,
+      clients: 0,
+      clientsByOwner: new UserAmounts(),
+      leftBy: undefined,
+      answer: undefined,
+      awaited: undefined,
+      atBackend: 'absent',
+      mayHaveMissed: false,
+    };
     this.#entries.set(key, entry);
     this.#uris.set(uri, (this.#uris.get(uri) ?? 0) + 1);
     return entry;
