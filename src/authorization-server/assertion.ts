@@ -12,12 +12,11 @@ import { CLIENT_SCOPES, nameWithClient, type ResourcePath, type Scope } from '..
 import type { Grant } from '../domain/accounts/grant.ts';
 import { opens } from '../domain/accounts/resource.ts';
 import { asGatewayError } from '../domain/errors/errors.ts';
-import type { Clock } from '../domain/time/clock.ts';
 import { clientKeyOf, oauthKey } from '../persistence/oauth-rows.ts';
-import type { OAuthStore } from '../persistence/oauth-store.ts';
+import type { AdapterOptions } from './adapter.ts';
 import type { ClientRecord } from './clients/client-record.ts';
-import type { Clients } from './clients/clients.ts';
-import { type ResourceServerInfo, requestedScopes } from './refresh-grant.ts';
+import type { RefreshOptions } from './refresh-grant.ts';
+import { requestedScopes } from './refresh-grant.ts';
 
 /**
  * Grants stay so long after their last token: many clients renew a token only after a 401, and their sessions
@@ -27,24 +26,17 @@ const REST_MS = 5 * 60_000;
 /** The most grants of one subject and client: one for each resource and choice of scopes. */
 const MAX_GRANTS = 100;
 
-export interface AssertionOptions {
-  readonly clock: Clock;
-  readonly store: OAuthStore;
-  readonly clients: Clients;
+export interface AssertionOptions
+  extends Pick<AdapterOptions, 'clock' | 'store' | 'clients' | 'tokenSeconds' | 'causedBy'>,
+    Pick<RefreshOptions, 'resourceServer'> {
   /** If it is undefined, no assertion is accepted. */
   readonly assertions?: Pick<Issuers, 'readAssertion'> | undefined;
   readonly audit: Pick<AuditLog, 'record'>;
   readonly issuer: string;
-  /** Life of an access token. */
-  readonly tokenSeconds: number;
   /** The path of a resource of this gateway. */
   readonly pathOf: (resource: string) => ResourcePath | undefined;
-  /** The network of the request that is being served. */
-  readonly causedBy: () => string;
   /** The request that is being served. */
   readonly request: () => { readonly address: string; readonly requestId: string };
-  /** The part of the library's configuration that signs tokens. */
-  readonly resourceServer: () => Promise<ResourceServerInfo>;
 }
 
 export function assertionHandler(provider: Provider, options: AssertionOptions) {

@@ -8,11 +8,11 @@ import Type from 'typebox';
 import { grantOf, rowOfGrant } from '../auth/grants/grant-rows.ts';
 import type { Grant } from '../domain/accounts/grant.ts';
 import { decryptBytes, encryptBytes, encryptionKeyFrom } from '../domain/encrypted-bytes.ts';
-import { type Clock, DAY_MS, isRecent, sleep } from '../domain/time/clock.ts';
+import { DAY_MS, isRecent, sleep } from '../domain/time/clock.ts';
 import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../persistence/oauth-store.ts';
 import type { Store } from '../persistence/store.ts';
-import type { Clients } from './clients/clients.ts';
+import type { AdapterOptions } from './adapter.ts';
 
 /** The time for which the answer of a replaced token may be asked for again. */
 const REPEATED_MS = 30_000;
@@ -23,15 +23,11 @@ const REPEATED_MS = 30_000;
 const WAIT_MS = 10_000;
 const [FIRST_LOOK_MS, MAX_LOOK_MS] = [25, 800];
 
-export interface RefreshOptions {
-  readonly clock: Clock;
-  readonly store: OAuthStore;
+export interface RefreshOptions extends Pick<AdapterOptions, 'clock' | 'store' | 'clients' | 'onReplay'> {
   readonly serverTimeMs: Store['serverTimeMs'];
-  readonly clients: Clients;
   readonly isActive: (userId: string) => Promise<boolean>;
   /** Reads the rights of the user again where a provider decides them. */
   readonly confirm: (userId: string) => Promise<void>;
-  readonly onReplay: (grantId: string, what: string) => void;
   /** The resource in its one spelling. */
   readonly normalise: (resource: string) => string | undefined;
   /** The part of the library's configuration that signs tokens. */

@@ -3,17 +3,16 @@
 
 import type { AdapterPayload } from 'oidc-provider';
 import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
-import { type DefinedRoles, userPrincipalId } from '../../domain/accounts/account.ts';
-import type { Clock } from '../../domain/time/clock.ts';
+import { userPrincipalId } from '../../domain/accounts/account.ts';
 import { networkOf } from '../../net/network-of.ts';
 import { oauthKey } from '../../persistence/oauth-rows.ts';
-import type { OAuthRow, OAuthStore } from '../../persistence/oauth-store.ts';
+import type { OAuthRow } from '../../persistence/oauth-store.ts';
 import { COMMAND_LINE } from '../clients/client-record.ts';
 import { DEVICE_PATH } from '../metadata.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
 import { readPayload } from '../payload.ts';
-import type { LoginForm } from '../sign-ins/login-form.ts';
-import { ownFormOf, type SignedIn, type SignIns } from '../sign-ins/sign-ins.ts';
+import { ownFormOf, type SignedIn } from '../sign-ins/sign-ins.ts';
+import type { InteractionOptions } from './interaction.ts';
 import {
   allowedTo,
   askedFor,
@@ -52,16 +51,9 @@ function keyOfUserCode(userCode: string): string {
   return oauthKey('device', `user code ${userCode}`);
 }
 
-interface DevicePagesOptions {
-  readonly clock: Clock;
-  readonly store: OAuthStore;
-  readonly signIns: SignIns;
-  readonly login: LoginForm;
+interface DevicePagesOptions
+  extends Pick<InteractionOptions, 'clock' | 'store' | 'signIns' | 'login' | 'pathOf' | 'roles'> {
   readonly interactions: Pick<Interactions, 'accountsOf' | 'decide'>;
-  /** The path of a resource; undefined when it is none of this gateway. */
-  readonly pathOf: (resource: string) => string | undefined;
-  /** The roles of the settings. */
-  readonly roles: DefinedRoles | undefined;
 }
 
 /** The request of a command that waits for its user. */

@@ -21,15 +21,13 @@ import { oauthKey, rowReader } from '../../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/oauth-store.ts';
 import { type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
 import { faultPage, tooManyPage } from '../pages/page.ts';
+import { cookieName, cookiesIn, randomCookie, setCookies } from './browser-cookies.ts';
 import type { SignInTrail } from './sign-in-trail.ts';
 
 const LIFE_SECONDS = 600;
 const MAX_COUNTED = 10_000;
 /** Sign-ins on their way in one browser: a further one ends the oldest. */
 const MAX_OPEN = 8;
-/** All places where one begins, so that each sees how many there are. */
-const PATHS = ['/oauth', '/connections'];
-const BROWSER = /^[\w-]{43}$/;
 const NAME = /_[\w-]{16}$/;
 
 /** The purpose of a sign-in at a provider, which says how it goes on. */
@@ -140,7 +138,7 @@ export class ProviderSignIns {
     const state = answer.searchParams.get('state') ?? '';
     const begun = await this.#take(state);
     const name = this.#nameFor(state);
-    const browser = this.#browserIn(request.headers.cookie, name);
+    const browser = randomCookie(request.headers.cookie, name);
     const isTheirs = browser !== undefined && begun?.browser === hash('sha256', browser);
     if (provider === undefined || begun === undefined || begun.provider !== id || !isTheirs)
       return sendPage(
@@ -207,10 +205,8 @@ export class ProviderSignIns {
     return `${this.#options.address.issuer}${PROVIDER_CALLBACK}${id}`;
   }
 
-  /** Cookies do not know ports: another gateway of this machine has another name. */
   get #prefix(): string {
-    const { protocol, port } = new URL(this.#options.address.issuer);
-    return protocol === 'https:' ? '__Secure-stagedoor_signing_in_' : `stagedoor_signing_in_${port || '80'}_`;
+    return `${cookieName(this.#options.address.issuer, 'signing_in')}_`;
   }
 
   #nameFor(state: string): string {
@@ -219,27 +215,12 @@ export class ProviderSignIns {
 
   #cookies(name: string, value: string): readonly string[] {
     const seconds = value === '' ? 0 : LIFE_SECONDS;
-    const secure = this.#options.address.issuer.startsWith('https:') ? '; Secure' : '';
-    return PATHS.flatMap((path) => [
-      'Set-Cookie',
-      `${name}=${value}; HttpOnly; SameSite=Lax; Path=${path}; Max-Age=${seconds}${secure}`,
-    ]);
-  }
-
-  /** The result is undefined for two cookies of this name: another site may have set either of them. */
-  #browserIn(cookies: string | undefined, name: string): string | undefined {
-    const [own, other] = this.#cookiesIn(cookies).filter((each) => each.name === name);
-    return own !== undefined && other === undefined && BROWSER.test(own.value) ? own.value : undefined;
+    return setCookies(this.#options.address.issuer, `${name}=${value}`, seconds);
   }
 
   /** Cookies of all sign-ins on their way. */
-  #cookiesIn(cookies = ''): readonly { readonly name: string; readonly value: string }[] {
-    return cookies
-      .split(';')
-      .map((cookie) => cookie.trim().split(/=(.*)/s, 2))
-      .flatMap(([name = '', value = '']) =>
-        NAME.test(name) && name.startsWith(this.#prefix) ? { name, value } : [],
-      );
+  #cookiesIn(cookies: string | undefined) {
+    return cookiesIn(cookies).filter(({ name }) => NAME.test(name) && name.startsWith(this.#prefix));
   }
 }
 

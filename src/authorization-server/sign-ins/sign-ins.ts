@@ -12,6 +12,7 @@ import { oauthKey, rowReader } from '../../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/oauth-store.ts';
 import type { AccountStore } from '../../persistence/store.ts';
 import { formOf } from '../oauth-exchange.ts';
+import { cookieName, randomCookie, setCookies } from './browser-cookies.ts';
 
 export interface SignedIn {
   readonly user: User;
@@ -39,8 +40,6 @@ const readValue: (row: OAuthRow) => SignInValue = rowReader(
 
 /** The life of a sign-in. */
 const SIGN_IN_SECONDS = 12 * 3_600;
-const COOKIE_PATHS = ['/oauth', '/connections'];
-const SIGN_IN_ID = /^[\w-]{43}$/;
 
 interface SignInsOptions {
   readonly clock: Clock;
@@ -116,7 +115,7 @@ export class SignIns {
 
   /** Resolves with undefined without one, when it is over, and when the account has changed since. */
   async find(cookies: string | undefined): Promise<SignedIn | undefined> {
-    const id = this.#idIn(cookies);
+    const id = randomCookie(cookies, this.#name);
     const row = await this.#rowIn(cookies);
     if (id === undefined || row?.userId === undefined) return undefined;
     const [user] = await this.#options.accounts.findUsers([row.userId]);
@@ -152,7 +151,7 @@ export class SignIns {
 
   /** Resolves with undefined when it is over. */
   async #rowIn(cookies: string | undefined): Promise<OAuthRow | undefined> {
-    const id = this.#idIn(cookies);
+    const id = randomCookie(cookies, this.#name);
     if (id === undefined) return undefined;
     const { store, clock } = this.#options;
     const [row] = await store.find('sign-in', [oauthKey('sign-in', id)]);
@@ -164,29 +163,12 @@ export class SignIns {
     return base !== undefined && new URL(base).host === host?.toLowerCase();
   }
 
-  /** Cookies do not know ports: another gateway of this machine has another name. */
   get #name(): string {
-    const { protocol, port } = new URL(this.#options.address.issuer);
-    return protocol === 'https:' ? '__Secure-stagedoor_sign_in' : `stagedoor_sign_in_${port || '80'}`;
+    return cookieName(this.#options.address.issuer, 'sign_in');
   }
 
   #cookies(id: string, seconds: number): string[] {
-    const secure = this.#options.address.issuer.startsWith('https:') ? '; Secure' : '';
-    return COOKIE_PATHS.flatMap((path) => [
-      'Set-Cookie',
-      `${this.#name}=${id}; HttpOnly; SameSite=Lax; Path=${path}; Max-Age=${seconds}${secure}`,
-    ]);
-  }
-
-  /** The result is undefined for two cookies of this name: another site may have set either of them. */
-  #idIn(cookies = ''): string | undefined {
-    const values = cookies
-      .split(';')
-      .map((cookie) => cookie.trim())
-      .filter((cookie) => cookie.startsWith(`${this.#name}=`))
-      .map((cookie) => cookie.slice(this.#name.length + 1));
-    const [id, other] = values;
-    return id !== undefined && other === undefined && SIGN_IN_ID.test(id) ? id : undefined;
+    return setCookies(this.#options.address.issuer, `${this.#name}=${id}`, seconds);
   }
 }
 
