@@ -345,11 +345,15 @@ export interface ServedViews {
   delete(id: string, condition?: ViewCondition): Promise<void>;
   /** The present problems of the view by the lists of its templates. VIEW_NOT_FOUND. */
   problems(id: string): Promise<ViewProblem[]>;
-  /** The tools of a view, with their approval where the view is pinned. VIEW_NOT_FOUND, DATABASE_UNAVAILABLE. */
+  /**
+   * The tools of a view by the names under which they are listed, or would be, with their approval where the view is pinned.
+   * VIEW_NOT_FOUND, DATABASE_UNAVAILABLE.
+   */
   tools(id: string): Promise<ViewTool[]>;
   /**
-   * Approves the waiting definitions of these tools of a pinned view, or of all; resolves with the tools that waited. `digests`:
-   * only these definitions. VIEW_NOT_FOUND, TOOL_NOT_FOUND, DATABASE_UNAVAILABLE.
+   * Approves the waiting definitions of these tools of a pinned view, or of all; resolves with the tools that waited. A tool is
+   * named as in the list, or `<template>/<tool>`. `digests`: only these definitions. VIEW_NOT_FOUND, TOOL_NOT_FOUND,
+   * DATABASE_UNAVAILABLE.
    */
   approve(id: string, tools?: readonly string[], digests?: readonly string[]): Promise<readonly string[]>;
   /**

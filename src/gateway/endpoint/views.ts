@@ -54,7 +54,7 @@ export interface ViewsDeps extends ServedViewDeps {
 
 /**
  * All views of a gateway, each with its backends; `close` closes them. The items of a view depend on its definition and on the
- * lists of its templates; both may change while clients use it.
+ * lists of its templates; both may change while clients use it. What the members give is said at ServedViews.
  */
 export class Views implements ServedViews {
   readonly #deps: ViewsDeps;
@@ -84,17 +84,14 @@ export class Views implements ServedViews {
     this.#subscriptions.unsubscribe();
   }
 
-  /** True for the name of a view. A template with the same name goes before it. */
   has(id: string): boolean {
     return !this.#deps.fleet.templates.has(id) && this.#deps.registry.find(id) !== undefined;
   }
 
-  /** Sorted by id. */
   list(): StoredView[] {
     return this.#deps.registry.list();
   }
 
-  /** VIEW_NOT_FOUND. */
   find(id: string): StoredView {
     const found = this.#deps.registry.find(id);
     if (found === undefined) throw viewNotFound(id);
@@ -111,10 +108,6 @@ export class Views implements ServedViews {
     return this.has(id) ? this.#of(id)?.templates : undefined;
   }
 
-  /**
-   * Stores a view, which replaces the one with its id. VALIDATION_ERROR, DUPLICATE_VIEW, PRECONDITION_FAILED,
-   * REGISTRY_FULL, DATABASE_UNAVAILABLE; errors of `admit`.
-   */
   async put(
     written: ViewDefinition,
     condition: ViewCondition = {},
@@ -134,12 +127,10 @@ export class Views implements ServedViews {
     }
   }
 
-  /** VIEW_NOT_FOUND, PRECONDITION_FAILED, DATABASE_UNAVAILABLE; errors of `admit`. */
   delete(id: string, condition?: ViewCondition): Promise<void> {
     return this.#deps.registry.delete(id, condition);
   }
 
-  /** The tools of a view by the names under which they are listed, or would be. VIEW_NOT_FOUND, DATABASE_UNAVAILABLE. */
   async tools(id: string): Promise<ViewTool[]> {
     const view = this.#of(id);
     if (view === undefined) throw viewNotFound(id);
@@ -176,11 +167,6 @@ export class Views implements ServedViews {
     });
   }
 
-  /**
-   * Approves the waiting definitions of these tools of a pinned view, or of all; resolves with the tools that waited. A tool is
-   * named as in the list, or `<template>/<tool>`. `digests`: only these definitions. VIEW_NOT_FOUND, TOOL_NOT_FOUND,
-   * DATABASE_UNAVAILABLE.
-   */
   async approve(
     id: string,
     tools?: readonly string[],
@@ -198,16 +184,12 @@ export class Views implements ServedViews {
     return approved.map((key) => names.get(key) ?? key);
   }
 
-  /** The present problems of the view by the lists of its templates. VIEW_NOT_FOUND. */
   problems(id: string): Promise<ViewProblem[]> {
     const view = this.#of(id);
     if (view === undefined) throw viewNotFound(id);
     return view.survey();
   }
 
-  /**
-   * A preview of the items that a caller would get from this definition, or from a stored view. Stores nothing. VIEW_NOT_FOUND.
-   */
   async preview(view: ViewDefinition | string, owner: Owner = ANONYMOUS): Promise<ViewPreview> {
     const shown = typeof view === 'string' ? this.#of(view) : await this.#draft(checkedView(jsonCopy(view)));
     if (shown === undefined) throw viewNotFound(String(view));
@@ -220,7 +202,6 @@ export class Views implements ServedViews {
     return { tools: listed?.items ?? listing.items, asks, problems };
   }
 
-  /** The health of each template of the view. VIEW_NOT_FOUND. */
   health(id: string): ReturnType<ServedViews['health']> {
     const { fleet } = this.#deps;
     return this.find(id).definition.from.map(({ template }) => {
@@ -231,7 +212,6 @@ export class Views implements ServedViews {
     });
   }
 
-  /** The exchange of a request by the names of the view; otherwise the same as Gateway.exchange. VIEW_NOT_FOUND. */
   exchange(id: string, request: ExchangeRequest, options: ExchangeOptions = {}): Observable<SourcedEvent> {
     const view = this.#of(id);
     if (view === undefined) throw viewNotFound(id);

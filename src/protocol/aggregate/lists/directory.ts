@@ -170,7 +170,6 @@ export class AggregateDirectory implements Directory {
     return this.knownTarget(aggregated, client.owner, list) ?? this.#lookUp(aggregated, list, client);
   }
 
-  /** The target of `targetOfName`, without reading a list; a list that was not read may have the name. */
   knownTarget(aggregated: string, owner: Owner, list: 'tools' | 'prompts' = 'tools'): OwnName | undefined {
     if (list === 'tools' && isOwnName(aggregated)) {
       const [template, ...others] = this.#templatesListing(aggregated, owner);
