@@ -34,7 +34,7 @@ export interface RefreshOptions extends Pick<AdapterOptions, 'clock' | 'store' |
   readonly resourceServer: () => Promise<ResourceServerInfo>;
 }
 
-export interface ResourceServerInfo {
+interface ResourceServerInfo {
   readonly scope: string;
   readonly accessTokenFormat: 'jwt';
   readonly accessTokenTTL: number;
