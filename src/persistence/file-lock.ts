@@ -1,6 +1,7 @@
 // A lock that the kernel releases when its process ends in any way. Node has no API for such locks, so the lock is an exclusive
 // transaction of SQLite on an empty file. It works between containers that share a volume, and child processes do not inherit it.
 
+import { accessSync, constants } from 'node:fs';
 import { type ConnectOptions, failureOf } from './database.ts';
 import { sqlite } from './databases/sqlite.ts';
 import { makeFile } from './open-store.ts';
@@ -12,6 +13,7 @@ import { makeFile } from './open-store.ts';
 export async function lockFile(path: string): Promise<{ release(): Promise<void> } | undefined> {
   // Only SQLite may open it: closing a second descriptor of this process would release the lock.
   await makeFile(path);
+  accessSync(path, constants.R_OK | constants.W_OK); // SQLite does not say why it cannot open a file
   const { connectOrm } = await import('./orm/connection/orm.ts'); // a gateway with its database in memory needs none
   const orm = await connectOrm({ ...sqlite, prepare: async () => {} }, connectTo(path));
   try {

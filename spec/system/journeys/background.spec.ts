@@ -3,7 +3,7 @@
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -18,6 +18,10 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('a gateway in the background');
 const onPosix = test.needs(process.platform !== 'win32', 'Windows has no ulimit');
+const asOthers = test.needs(
+  process.getuid?.() === 0 && asNobody('/', '--version').status === 0,
+  'only root starts programs as others, who may not be able to read the clone',
+);
 const START = ['gateway', 'start', '--background', '--port', '0'];
 
 /** A folder in which commands run; `leave` kills the gateways that run in the background there. */
@@ -61,6 +65,13 @@ class Workspace {
     for (const pid of this.#pids) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
     await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
   }
+}
+
+/** Runs a command as another user. */
+function asNobody(cwd: string, ...words: string[]) {
+  const env = { ...PLAIN, GATEWAY_DATABASE_URL: '', PATH: process.env.PATH, HOME: '/nonexistent' };
+  const place = { cwd, uid: 65_534, encoding: 'utf8', env } as const;
+  return spawnSync(process.execPath, [binPath, ...words], place);
 }
 
 let workspace: Workspace;
@@ -161,6 +172,17 @@ onPosix('keeps running if the disk has no space for a start', async () => {
   assert.is(stderr, `stagedoor: ${workspace.folder} cannot be written (EFBIG); the gateway keeps running\n`);
   assert.equal([status, isRunning(pid), workspace.running().pid], [1, true, pid]);
   assert.is(workspace.has('gateway.pid'), true);
+});
+
+asOthers('tells another user that the files of the gateway are not theirs', async () => {
+  await workspace.start();
+  chmodSync(workspace.folder, 0o755);
+  const started = asNobody(workspace.folder, 'gateway', 'start', '--port', '0');
+  assert.match(started.stderr, /gateway\.db\.local\.claim cannot be locked: EACCES: permission denied/);
+  const stopped = asNobody(workspace.folder, 'gateway', 'stop');
+  const file = join(workspace.folder, 'gateway.pid');
+  assert.equal(stopped.stderr, `stagedoor: ${file} cannot be read: this user may not read it\n`);
+  assert.equal([started.status, stopped.status], [2, 1]);
 });
 
 test('names the file with the first password, which a start without a terminal does not print', async () => {

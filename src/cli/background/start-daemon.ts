@@ -2,13 +2,13 @@
 // (run-daemon.ts) and waits until its gateway is ready.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, existsSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { accessSync, closeSync, constants, existsSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config/config.ts';
 import { makeFolders } from '../../config/make-folders.ts';
-import { codeOf, reasonOf } from '../../domain/errors/errors.ts';
+import { codeOf, fileFault, reasonOf } from '../../domain/errors/errors.ts';
 import { PACKAGE_ROOT } from '../../domain/package-root.ts';
 import { shellWord } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
@@ -145,6 +145,12 @@ export async function requireDaemon(input: CommandInput, terminal: Terminal): Pr
   const files = await daemonFiles(readSettings(input, terminal), terminal);
   const daemon = await runningDaemon(files);
   if (daemon !== undefined) return daemon;
+  try {
+    accessSync(files.pid, constants.R_OK);
+  } catch (error) {
+    if (codeOf(error) === 'EACCES')
+      throw new CommandFailure(`${files.pid} cannot be read: ${fileFault(error)}`, { cause: error });
+  }
   throw new CommandFailure(
     `no gateway runs in the background with the state folder ${files.folder}; ` +
       `start one with "${ownCommand('gateway start --background')}", or name its --state-dir, --database or --config`,
