@@ -48,6 +48,22 @@ test('refuses --port without --host when the two HOST variables differ', () => {
   assert.equal(addresses({ flags: { port: '1', host: '::1' }, env }), ['::1:1 gateway']);
 });
 
+test('warns when only one of two listeners is closed to other machines', () => {
+  const open = 'port 8080 accepts connections of other machines: GATEWAY_HOST is for port 8000 only';
+  const remedy = 'set MCP_GATEWAY_HOST as well, or --host for both';
+  assert.equal(load({ env: { GATEWAY_HOST: '127.0.0.1' } }).warnings, [`${open}; ${remedy}`]);
+  const both = { MCP_GATEWAY_HOST: '127.0.0.1', GATEWAY_HOST: 'localhost' };
+  const wanted = { MCP_GATEWAY_HOST: '0.0.0.0', GATEWAY_HOST: '127.0.0.1' };
+  for (const env of [
+    {},
+    both,
+    wanted,
+    { GATEWAY_HOST: '127.0.0.1', GATEWAY_PORT: '9000' },
+    { GATEWAY_HOST: '10.0.0.1' },
+  ])
+    assert.equal(load({ env }).warnings, []);
+});
+
 test('warns of a HOST variable whose listener is not open', () => {
   const { warnings } = load({ env: { GATEWAY_PORT: '9000', MCP_GATEWAY_HOST: '0.0.0.0' } });
   assert.equal(warnings, [

@@ -3,7 +3,7 @@
 // discovery/ finds engines and clusters by the variables of their own tools.
 
 import { hostname } from 'node:os';
-import { joinHostPort } from '../domain/local-address.ts';
+import { isLoopback, joinHostPort } from '../domain/local-address.ts';
 import { ConfigError, ConfigErrors } from './config-error.ts';
 import { undefinedRoles } from './role-settings.ts';
 import { readAll, type Setting, type SettingNames, type ValuesOf } from './setting-types.ts';
@@ -225,7 +225,21 @@ function resolveListeners(sources: Sources, errors: ConfigErrors) {
         warnings.push(`${own.source} has no effect: ${prefix}PORT is not set, but another port is`);
     }
   }
+  const closed = DEFAULTS.find(({ label }) => listenerOf(label, isLoopback));
+  const open = DEFAULTS.find(({ label }) => listenerOf(label, (host) => !isLoopback(host)));
+  if (closed && open && sources.variable(open.prefix, SETTINGS.host) === undefined)
+    warnings.push(
+      `port ${listenerOf(open.label)?.port} accepts connections of other machines: ${closed.prefix}HOST is for port ` +
+        `${listenerOf(closed.label)?.port} only; set ${open.prefix}HOST as well, or --host for both`,
+    );
   return { listeners, rows, portsDefaulted, warnings };
+
+  function listenerOf(
+    label: string,
+    isSuch: (host: string) => boolean = () => true,
+  ): ListenAddress | undefined {
+    return listeners.find((each) => each.label === label && isSuch(each.host));
+  }
 
   function add(label: ListenAddress['label'], port?: Found, host?: Found, otherwise = 0): void {
     const hostFound = host ?? sources.file(SETTINGS.host);
