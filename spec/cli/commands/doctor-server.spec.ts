@@ -28,8 +28,8 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', (l
 test('a command is examined by the command line itself, and its faults are named', async () => {
   writeFileSync(folder('odd.cjs'), PROGRAM);
   const words = ['--', process.execPath, folder('odd.cjs')];
-  const { code, out, progress } = await gateway.run('doctor', ...words);
-  assert.is(code, 1, out);
+  const { code, out, err, progress } = await gateway.run('doctor', ...words);
+  assert.equal([code, err], [1, 'waiting up to 60 s until the server is open'], out);
   assert.ok(progress?.includes('waiting until it is open: 0 of 60 s'), String(progress));
   assert.match(out, /odd\.cjs: legacy era, 1 tool$/m);
   assert.match(

@@ -79,7 +79,7 @@ export async function examineNamed(
 async function examineHere(
   server: InstanceInput,
   input: CommandInput,
-  { env }: Terminal,
+  { env, columns, note }: Terminal,
   progress: (text: string) => void,
 ): Promise<ServerReport> {
   const waitMs = 1_000 * (input.number('wait', { minimum: 1, maximum: 600 }) ?? 60);
@@ -103,6 +103,8 @@ async function examineHere(
   const gateway = await createGateway({ programs: { passEnv }, deniedNetworks: [] });
   try {
     await gateway.register('server', { ...server, id: 'server' });
+    // On a terminal a spinner shows the wait.
+    if (columns === undefined) note(`waiting up to ${waitMs / 1_000} s until the server is open`);
     const startMs = performance.now();
     const snapshot = () => gateway.instance('server', 'server').snapshot;
     for (let nowMs = startMs; nowMs < startMs + waitMs; nowMs = performance.now()) {
