@@ -10,7 +10,9 @@ import { systemClock } from '../../domain/time/clock.ts';
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { BodyRequest, CrumbledBody } from '../../http/body/body-request.ts';
 import { ignoreRest } from '../../net/ignore-rest.ts';
+import { networkOf } from '../../net/network-of.ts';
 import { endFaultyConnections } from './faulty-connections.ts';
+import { FirstRequests } from './first-requests.ts';
 import { OpenConnections } from './open-connections.ts';
 import type { PublicTls } from './public-tls.ts';
 import { secureServer } from './secure-server.ts';
@@ -105,12 +107,20 @@ export async function openListeners(
   const scheduler = new TaskScheduler({
     perTurn: (waiting) => (waiting < MANY_WAITING ? REQUESTS_PER_TURN : REQUESTS_PER_TURN_OF_MANY),
   });
+  const first = new FirstRequests(scheduler.run);
   const Request = restingTogether(new TaskScheduler({ perTurn: 1 }));
   settleShapes(Request);
   const tried = await Promise.all(
     listeners.map(async (wanted) => {
       const open = async (address: ListenAddress) => {
-        const listener = new Listener(address, target, { connections, timeouts, tls }, scheduler, Request);
+        const listener = new Listener(
+          address,
+          target,
+          { connections, timeouts, tls },
+          scheduler,
+          first,
+          Request,
+        );
         return { listener, wanted: address, error: await listener.open() };
       };
       const opened = await open(wanted);
@@ -177,6 +187,7 @@ class Listener {
   readonly #connections: OpenConnections;
   readonly #tls: PublicTls | undefined;
   readonly #scheduler: TaskScheduler;
+  readonly #first: FirstRequests;
   readonly #waiting: WaitingAnswers;
   readonly #server: Server;
   readonly #closed: Promise<unknown>;
@@ -188,6 +199,7 @@ class Listener {
     target: { readonly serve: RequestListener },
     { connections, timeouts, tls }: Required<Omit<ListenOptions, 'kept'>>,
     scheduler: TaskScheduler,
+    first: FirstRequests,
     Request: typeof BodyRequest,
   ) {
     this.#wanted = wanted;
@@ -195,6 +207,7 @@ class Listener {
     this.#connections = connections;
     this.#tls = tls;
     this.#scheduler = scheduler;
+    this.#first = first;
     const { headerBytes } = connections.bounds;
     this.#waiting = new WaitingAnswers(headerBytes);
     const limits: ServerOptions<typeof BodyRequest> = {
@@ -216,7 +229,10 @@ class Listener {
     server.on('clientError', (error, socket) => {
       if (error instanceof CrumbledBody) connections.closeLike(socket as Socket);
     });
-    server.on('connection', (socket) => connections.add(socket, server, tls !== undefined));
+    server.on('connection', (socket) => {
+      first.arrived();
+      connections.add(socket, server, tls !== undefined);
+    });
     // Node silently drops headers over this count: one more than allowed shows that there were too many.
     server.maxHeadersCount = MAX_REQUEST_HEADERS + 1;
     this.#closed = new Promise((resolve) => server.once('close', resolve));
@@ -285,11 +301,15 @@ class Listener {
       response.once('socket', () => this.#scheduler.run(begin));
     } else if (HEALTH_CHECKS.has(request.url ?? '')) begin();
     else if (socket.bytesWritten > 0) this.#scheduler.run(begin);
-    else afterNextRead(() => this.#scheduler.run(begin)); // its client may have left before the connection was accepted
+    // One round later: its client may have left before the connection was accepted.
+    else {
+      const isOver = () => hasLeft(request, response);
+      setImmediate(() => this.#first.add(networkOf(socket.remoteAddress ?? ''), { isOver, begin }));
+    }
   };
 
   readonly #begin: RequestListener = (request, response) => {
-    if (response.destroyed || request.socket.writableEnded) return; // its client disconnected while it waited
+    if (hasLeft(request, response)) return;
     if (this.#drainingSinceMs !== undefined) response.setHeader('Connection', 'close');
     if (request.rawHeaders.length > 2 * MAX_REQUEST_HEADERS) refuseHeaders(response, 431);
     else if (!hasOneHost(request) || !TARGET.test(request.url ?? '')) refuseHeaders(response, 400);
@@ -297,9 +317,9 @@ class Listener {
   };
 }
 
-/** Calls `next` when the event loop has read from the connections once more: an end is not read together with the data before it. */
-function afterNextRead(next: () => void): void {
-  setImmediate(() => setImmediate(next));
+/** True when the client disconnected while its request waited. */
+function hasLeft({ socket }: IncomingMessage, response: ServerResponse): boolean {
+  return response.destroyed || socket.writableEnded;
 }
 
 /**
