@@ -1,11 +1,9 @@
 // One session of a legacy client with one template: it keeps its id when it moves to another instance, and answers
-// its calls before it ends. client-session.machine.ts decides about its states; the session makes that actor with
-// the first request that needs one, ends it when it is idle, and does the work of each state. What others change of the
-// session passes `send`; what follows from a change is in `#follow`. Its calls are in session-calls.ts, its idle time in
-// idle-sweep.ts.
+// its calls before it ends. client-session.machine.ts decides about its states; session-state.ts has that actor, which the
+// session wakes with the first request that needs one and ends when it is idle. What others change of the session passes `send`;
+// the work that follows from a change is in `follow`. Its calls are in session-calls.ts, its idle time in idle-sweep.ts.
 
 import { AsyncSubject, firstValueFrom, Observable, of } from 'rxjs';
-import { Actor, createActor } from 'xstate';
 import { longestQuestionMs, timeoutFor } from '../../balancing/policy.ts';
 import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { callCutOff } from '../../domain/errors/backend-errors.ts';
@@ -26,7 +24,6 @@ import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import { Tries } from '../calls/tries.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { noHealthyError } from '../no-instance.ts';
-import { SESSION_ACTOR_ID } from '../root.machine.ts';
 import { NO_URIS } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import { BackendState } from './backend-state.ts';
@@ -34,10 +31,7 @@ import type { Binder } from './binding/binder.ts';
 import type { Binding } from './binding/binding.ts';
 import {
   bindTimeoutMs,
-  type ClientSessionActor,
-  type ClientSessionContext,
   type ClientSessionEmission,
-  clientSessionMachine,
   isReturning,
   isServed,
 } from './client-session.machine.ts';
@@ -46,7 +40,8 @@ import type { SessionCore } from './session-core.ts';
 import type { SessionDeps, SessionOptions } from './session-deps.ts';
 import { SessionMessages } from './session-messages.ts';
 import { isRecoverable } from './session-rules.ts';
-import { type ClientSessionEvent, leftBinding, valueAfter } from './session-transitions.ts';
+import { SessionState } from './session-state.ts';
+import { type ClientSessionEvent, leftBinding } from './session-transitions.ts';
 
 /** A session of a legacy client. Its members are described in mcp-session.ts and session-core.ts. */
 export class ClientSession implements McpSession, SessionCore {
@@ -57,8 +52,7 @@ export class ClientSession implements McpSession, SessionCore {
   readonly #sessions: AllSessions;
   readonly #binder: Binder;
   readonly #options: SessionOptions;
-  /** The actor, which has the value and the binding, or these themselves while there is no actor. */
-  #state: ClientSessionActor | Pick<SessionCore, 'value' | 'binding'>;
+  readonly #state: SessionState;
   #holds = 0;
   // An idle session consists of few objects: these are made at their first use.
   #calls: SessionCalls | undefined;
@@ -76,7 +70,7 @@ export class ClientSession implements McpSession, SessionCore {
     this.#sessions = all;
     this.#binder = binder;
     this.#options = options;
-    this.#state = { value, binding: undefined };
+    this.#state = new SessionState(this, value);
     this.group = binder.deps.fleet.templates.acquire(value.template);
   }
 
@@ -109,10 +103,10 @@ export class ClientSession implements McpSession, SessionCore {
   }
   /** The value of the session in every state. It can be stored, and the session made again from it. */
   get value(): SessionValue {
-    return this.#present.value;
+    return this.#state.value;
   }
   get binding(): Binding | undefined {
-    return this.#present.binding;
+    return this.#state.binding;
   }
   get questionMs(): number {
     return longestQuestionMs(this.group.policy, this.deps.maxCallMs);
@@ -178,7 +172,7 @@ export class ClientSession implements McpSession, SessionCore {
   }
 
   notify(method: string, params: JsonObject): void {
-    if (this.#isOver) return;
+    if (this.#state.isOver) return;
     this.#sessions.used(this); // needs no actor
     const { binding } = this;
     binding?.notify(method, params, this.value.ownerId, this.#calls?.isOnlyCallAt(binding) === true);
@@ -188,7 +182,7 @@ export class ClientSession implements McpSession, SessionCore {
   get messages$(): Observable<ServerMessage> {
     const messages$ = new Observable<ServerMessage>((subscriber) => {
       this.used();
-      if (this.#isOver) return subscriber.complete();
+      if (this.#state.isOver) return subscriber.complete();
       this.#messages ??= new SessionMessages(this);
       this.#messages.addStream(subscriber);
       return () => this.activity.isIdle && this.#messages?.areObserved === false && this.setIdle();
@@ -215,7 +209,7 @@ export class ClientSession implements McpSession, SessionCore {
   }
 
   keep(): Promise<boolean> | undefined {
-    if (!this.#isOver) this.#row ??= this.#sessions.keep(this, 'new');
+    if (!this.#state.isOver) this.#row ??= this.#sessions.keep(this, 'new');
     return this.#row?.save();
   }
 
@@ -241,7 +235,7 @@ export class ClientSession implements McpSession, SessionCore {
     if (this.#holds > 0 || this.callCount > 0) return false;
     if (this.#messages?.areObserved) return true;
     this.send({ type: 'setIdle' });
-    this.#dropActor();
+    this.#state.dropActor();
     return true;
   }
 
@@ -264,7 +258,7 @@ export class ClientSession implements McpSession, SessionCore {
   }
 
   findBinding(signal: AbortSignal): Promise<Binding> {
-    const context = this.#contextIn();
+    const context = this.#state.contextIn();
     if (context === undefined) throw new Error('a session without an actor looks for no binding');
     const from = context.binding?.ref;
     const isOnlyThere = (this.#calls?.needDedicated && isServed(context)) || isReturning(context);
@@ -280,7 +274,7 @@ export class ClientSession implements McpSession, SessionCore {
   }
 
   get usableBinding(): Binding | undefined {
-    const context = this.#contextIn('serving');
+    const context = this.#state.contextIn('serving');
     return context !== undefined && isServed(context) ? context.binding : undefined;
   }
   get unsafeMark(): SessionCore['unsafeMark'] {
@@ -301,10 +295,10 @@ export class ClientSession implements McpSession, SessionCore {
   }
 
   requestBinding(needsDedicated = false): void {
-    this.#wake();
-    const serving = this.#contextIn('serving');
+    this.#state.wake();
+    const serving = this.#state.contextIn('serving');
     if (serving && needsDedicated && isServed(serving)) this.send({ type: 'upgrade' });
-    else if (serving || this.#contextIn('unbound')) this.send({ type: 'requested' });
+    else if (serving || this.#state.contextIn('unbound')) this.send({ type: 'requested' });
     else this.#finish();
   }
 
@@ -313,35 +307,21 @@ export class ClientSession implements McpSession, SessionCore {
   }
 
   send(event: ClientSessionEvent): void {
-    const state = this.#state;
-    if (state instanceof Actor) state.send(event);
-    else if (state.value.endReason === undefined) this.#change(state, event);
+    this.#state.send(event);
     this.#row?.changed();
   }
 
   used(): void {
-    if (this.#isOver) return;
-    this.#wake();
+    if (this.#state.isOver) return;
+    this.#state.wake();
     this.#sessions.used(this);
   }
 
   callEnded(): void {
     this.#finish();
-    if (!this.#isOver) this.#sessions.used(this);
+    if (!this.#state.isOver) this.#sessions.used(this);
   }
 
-  get #present() {
-    return this.#state instanceof Actor ? this.#state.getSnapshot().context : this.#state;
-  }
-  /** The context of the actor if it is in that state, or in any state; undefined otherwise. */
-  #contextIn(state?: 'serving' | 'unbound' | 'finishing'): ClientSessionContext | undefined {
-    if (!(this.#state instanceof Actor)) return undefined;
-    const { value, context } = this.#state.getSnapshot();
-    return state === undefined || value === state ? context : undefined;
-  }
-  get #isOver(): boolean {
-    return this.value.endReason !== undefined;
-  }
   get #ensuredCalls(): SessionCalls {
     this.#calls ??= new SessionCalls(this);
     return this.#calls;
@@ -359,33 +339,13 @@ export class ClientSession implements McpSession, SessionCore {
     return { group: this.group, ownerId, profile, session: this, asksForLog, restoreBackendState };
   }
 
-  #wake(): void {
-    if (this.#state instanceof Actor || this.#isOver) return;
-    const { root: parent } = this.deps.fleet;
-    const actor = createActor(clientSessionMachine, { id: SESSION_ACTOR_ID, parent, input: this });
-    actor.on('*', this.#follow.bind(this)); // one listener: each kind would take a set of its own
-    this.#state = actor; // before it starts: it may end synchronously
-    actor.start();
-  }
-
-  /** Changes a session without an actor, which has no states: an event changes its value and its binding only. */
-  #change({ value, binding: from }: Pick<SessionCore, 'value' | 'binding'>, event: ClientSessionEvent): void {
-    this.#state = { value: valueAfter(value, event), binding: event.type === 'bound' ? event.binding : from };
-    if (event.type === 'bound') this.#follow({ type: 'bound', from, stored: value.binding });
-    if (event.type === 'end') this.#follow({ type: 'ended', isLost: false, failure: undefined });
-  }
-
-  #dropActor(): void {
-    const { value, binding } = this.#present;
-    this.#state = { value, binding };
-  }
-
   /** Reports the end of a call to a finishing session, which ends after its last call. */
   #finish(): void {
-    if (this.#contextIn('finishing') !== undefined) this.send({ type: 'callEnded' });
+    if (this.#state.contextIn('finishing') !== undefined) this.send({ type: 'callEnded' });
   }
 
-  #follow(emission: ClientSessionEmission): void {
+  /** Does the work that follows from a change of the state. */
+  follow(emission: ClientSessionEmission): void {
     if (emission.type === 'bound') this.#bound(emission.from, emission.stored);
     else if (emission.type === 'serving') this.#calls?.serve(emission.binding, emission.failure);
     else if (emission.type === 'ended') this.#end(emission.isLost, emission.failure);
@@ -423,7 +383,7 @@ export class ClientSession implements McpSession, SessionCore {
 
   /** Ends the session. Callers are answered before the binding is closed. */
   #end(isLost: boolean, failure: GatewayError | undefined): void {
-    this.#dropActor();
+    this.#state.dropActor();
     const { endReason: reason = 'closed' } = this.value;
     this.#calls?.refuseWaiting(failure, () => sessionEnded(reason));
     this.#row?.end(reason, this.#sessions.leavesRow(reason) && isRecoverable(this.value, this.group));

@@ -22,7 +22,7 @@ import type { Feed } from '../../subscriptions/feed.ts';
 import type { TemplateGroup } from '../../template-group.ts';
 import type { SessionDeps } from '../session-deps.ts';
 import { Binding } from './binding.ts';
-import { BindingSearch, type SearchOptions } from './binding-search.ts';
+import { type SearchOptions, searchBinding } from './binding-search.ts';
 
 /** The most concurrent searches for recovered sessions: after the end of a node all its clients come at once. */
 const MAX_RECOVERED = 64;
@@ -90,7 +90,7 @@ export class Binder {
    */
   findBinding(options: SearchOptions, signal: AbortSignal): Promise<Binding> {
     const open = (ref: InstanceRef, ended: AbortSignal) => this.#open(ref, options, ended);
-    return new BindingSearch(this.deps, options, signal, open).run();
+    return searchBinding(this.deps, options, signal, open);
   }
 
   /** Like `findBinding`, for the first binding of a recovered session: only some of these search at the same time. */

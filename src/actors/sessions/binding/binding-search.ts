@@ -38,109 +38,82 @@ export interface SearchOptions extends ClientNeeds {
   readonly withinMs: number;
 }
 
-type OpenAt = (ref: InstanceRef, ended: AbortSignal) => Promise<Binding>;
-
 /** The longest time after which an opening counts as slow, in ms. */
 const SLOW_OPENING_MS = 1_000;
 
-/** One search for a binding. `run` is called once. */
-export class BindingSearch {
-  readonly #deps: SessionDeps;
-  readonly #options: SearchOptions;
-  readonly #signal: AbortSignal;
-  readonly #open: OpenAt;
-  readonly #endsAtMs: number;
-  readonly #found = Promise.withResolvers<Binding>();
+/** Searches for a binding: see Binder.findBinding. Aborting `signal` ends the search. `open`: opens a binding at one instance. */
+export function searchBinding(
+  { budget, clock, isAccepting }: SessionDeps,
+  options: SearchOptions,
+  signal: AbortSignal,
+  open: (ref: InstanceRef, ended: AbortSignal) => Promise<Binding>,
+): Promise<Binding> {
+  const { group, ownerId, tries, first, last, withinMs } = options;
+  const endsAtMs = clock.now() + withinMs;
+  const found = Promise.withResolvers<Binding>();
   /** Aborted as soon as a binding is found. */
-  readonly #over = new AbortController();
-  readonly #ended: AbortSignal;
-  #underWay = 0;
-  #failure: GatewayError | undefined;
+  const over = new AbortController();
+  const ended = AbortSignal.any([signal, over.signal]);
+  let underWay = 0;
+  let failure: GatewayError | undefined;
 
-  /** Aborting `signal` ends the search. `open`: opens a binding at one instance. */
-  constructor(deps: SessionDeps, options: SearchOptions, signal: AbortSignal, open: OpenAt) {
-    this.#deps = deps;
-    this.#options = options;
-    this.#signal = signal;
-    this.#open = open;
-    this.#endsAtMs = deps.clock.now() + options.withinMs;
-    this.#ended = AbortSignal.any([signal, this.#over.signal]);
-  }
+  const mayTry = () => tries.left > 0 && !ended.aborted;
+  const next = () => (mayTry() ? group.pickForSession(ownerId, tries.excluded, last) : undefined);
 
-  run(): Promise<Binding> {
-    this.#continue(this.#options.first ?? this.#next());
-    return this.#found.promise;
-  }
-
-  #continue(ref: InstanceRef | undefined): void {
-    if (ref !== undefined) void this.#try(ref);
-    else if (this.#underWay > 0) return;
-    else if (!this.#awaitStart()) this.#found.reject(this.#failure ?? this.#noInstance());
-  }
+  const goOn = (ref: InstanceRef | undefined): void => {
+    if (ref !== undefined) void tryAt(ref);
+    else if (underWay === 0 && !awaitStart()) found.reject(failure ?? noInstance());
+  };
+  const noInstance = () => (isAccepting() ? noHealthyError(group) : shuttingDown());
 
   /** Waits for an instance that is starting, then continues the search. Returns false when none is starting. */
-  #awaitStart(): boolean {
-    const { group, ownerId, tries } = this.#options;
-    const started$ = this.#mayTry ? group.untilStarted(ownerId, tries.excluded) : undefined;
-    started$?.pipe(take(1), takeUntil(fromEvent(this.#signal, 'abort'))).subscribe({
-      error: (error: GatewayError) => this.#found.reject(error),
-      complete: () => this.#continue(this.#next()),
+  const awaitStart = (): boolean => {
+    const started$ = mayTry() ? group.untilStarted(ownerId, tries.excluded) : undefined;
+    started$?.pipe(take(1), takeUntil(fromEvent(signal, 'abort'))).subscribe({
+      error: (error: GatewayError) => found.reject(error),
+      complete: () => goOn(next()),
     });
     return started$ !== undefined;
-  }
+  };
 
-  async #try(ref: InstanceRef): Promise<void> {
-    const { group, tries } = this.#options;
+  const tryAt = async (ref: InstanceRef): Promise<void> => {
     tries.count();
     tries.exclude(ref);
-    this.#underWay += 1;
-    const disarm = this.#hedge(ref);
+    underWay += 1;
+    const disarm = hedge(ref);
     try {
       // A program is ended at once. A session of a backend can be deleted only when its id is known.
-      const binding = await this.#open(ref, isNetworked(ref.definition) ? this.#signal : this.#ended);
-      if (this.#over.signal.aborted) await binding.close();
-      this.#over.abort();
-      this.#found.resolve(binding);
+      const binding = await open(ref, isNetworked(ref.definition) ? signal : ended);
+      if (over.signal.aborted) await binding.close();
+      over.abort();
+      found.resolve(binding);
     } catch (thrown) {
-      this.#failure = atInstance(asGatewayError(thrown), ref.id);
-      this.#underWay -= 1;
+      failure = atInstance(asGatewayError(thrown), ref.id);
+      underWay -= 1;
       if (!group.has(ref)) tries.readmit(ref); // its successor has the same id
-      this.#continue(this.#next());
+      goOn(next());
     } finally {
       disarm();
     }
-  }
+  };
 
   /**
    * Sets a timer for the next opening beside a slow one: soon if the retry budget allows it, otherwise after half of
    * the remaining time: see slowAfterMs. Returns a function that cancels the timer.
    */
-  #hedge(slow: InstanceRef): () => void {
-    const { budget, clock } = this.#deps;
-    const { withinMs, tries, group } = this.#options;
-    const halfMs = tries.slowAfterMs(slow, group, this.#endsAtMs - clock.now());
+  const hedge = (slow: InstanceRef): (() => void) => {
+    const halfMs = tries.slowAfterMs(slow, group, endsAtMs - clock.now());
     if (halfMs === undefined) return () => undefined;
     const soonMs = Math.min(SLOW_OPENING_MS, Math.ceil(withinMs / HEDGE_DIVISOR), halfMs);
     let disarm = clock.alarm(soonMs, () => {
       slow.suspect();
-      const mayOpen = this.#mayTry && tries.hasAlternative(slow, group) && budget.take();
-      if (mayOpen) this.#continue(this.#next());
-      else disarm = clock.alarm(halfMs - soonMs, () => this.#continue(this.#next()));
+      const mayOpen = mayTry() && tries.hasAlternative(slow, group) && budget.take();
+      if (mayOpen) goOn(next());
+      else disarm = clock.alarm(halfMs - soonMs, () => goOn(next()));
     });
     return () => disarm();
-  }
+  };
 
-  /** False also when the search is over. */
-  get #mayTry(): boolean {
-    return this.#options.tries.left > 0 && !this.#ended.aborted;
-  }
-
-  #next(): InstanceRef | undefined {
-    const { group, ownerId, last, tries } = this.#options;
-    return this.#mayTry ? group.pickForSession(ownerId, tries.excluded, last) : undefined;
-  }
-
-  #noInstance(): GatewayError {
-    return this.#deps.isAccepting() ? noHealthyError(this.#options.group) : shuttingDown();
-  }
+  goOn(first ?? next());
+  return found.promise;
 }
