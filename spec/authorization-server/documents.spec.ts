@@ -93,7 +93,7 @@ test('a document that lies, fails, redirects or is too long is one page, which d
 
 test('nothing inside the network is reached, by address or by name', async () => {
   const clock = { ...systemClock, now: () => 0, alarm: () => () => {} };
-  const closed = new GuardedFetch({ openNetworks: [], clock, ca });
+  const closed = new GuardedFetch(clock, [], ca);
   const bounds = { mostBytes: 100, timeoutMs: 1_000 };
   for (const url of [
     ...[base, 'https://127.0.0.1/', 'https://[::1]/', 'https://169.254.169.254/latest', 'https://10.0.0.1/'],
@@ -105,14 +105,14 @@ test('nothing inside the network is reached, by address or by name', async () =>
     assert.match(String(failure), /public address|not https/, url);
   }
   assert.is(state.asked, 0);
-  const counted = new GuardedFetch({ openNetworks: [], clock });
+  const counted = new GuardedFetch(clock, []);
   const ask = () => counted.get(new URL('https://10.0.0.1/'), 'a', bounds).catch(String);
   const answers = await Promise.all(Array.from({ length: 12 }, ask));
   assert.is(answers.filter((answer) => String(answer).includes('too many')).length, 2);
 });
 
 test('a name without an address is told apart from a look-up that fails', async () => {
-  const fetching = new GuardedFetch({ openNetworks: [], clock: systemClock });
+  const fetching = new GuardedFetch(systemClock, []);
   const messageFor = async (code: string) => {
     const fail = () => Promise.reject(Object.assign(new Error('DNS'), { code }));
     const families = ['resolve4', 'resolve6'] as const;

@@ -39,11 +39,7 @@ test('a client finds, registers, sends its user, and gets a token for the resour
   const [user] = (await app.oauthStore.accounts.findUsers()).filter(({ username }) => username === 'ada');
   assert.is(sub, user?.id);
   const publicKeys = () => app.keys.publicKeys();
-  const own = new AccessTokens({
-    publicKeys,
-    address: new GatewayAddress(app.url, () => []),
-    wall: Date.now,
-  });
+  const own = new AccessTokens(publicKeys, new GatewayAddress(app.url, () => []), Date.now);
   const signed = {
     ...{ userId: sub, clientId: client_id, grantId: grant_id, expiresAtMs: Number(exp) * 1_000 },
     scopes: ['gateway:read', 'tools:call'],
@@ -51,7 +47,7 @@ test('a client finds, registers, sends its user, and gets a token for the resour
   assert.equal(await own.read(tokens.access_token), { ...signed, audience: '/mcp/files' });
   assert.equal(await own.readForAny(tokens.access_token), signed);
   const other = new GatewayAddress('http://other.example', () => []);
-  const elsewhere = new AccessTokens({ publicKeys, address: other, wall: Date.now });
+  const elsewhere = new AccessTokens(publicKeys, other, Date.now);
   assert.is(await elsewhere.readForAny(tokens.access_token), undefined);
 });
 

@@ -266,7 +266,7 @@ function composeOAuth(
   const { store, keys, address } = oauth;
   const publicKeys = () => keys.publicKeys();
   return {
-    tokens: new AccessTokens({ publicKeys, address, wall: clock.wall }),
+    tokens: new AccessTokens(publicKeys, address, clock.wall),
     grants: new Grants({ store, accounts, clock, onEnded, warn: (line) => log.warn(line) }),
     endSignIn: async (tokenId: string) => store.end({ kind: 'sign-in', grantId: tokenId }),
   };

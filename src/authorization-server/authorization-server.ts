@@ -100,8 +100,8 @@ export class AuthorizationServer {
     const store = oncePerRequest(options.store.oauth, () => this.#served.getStore()?.rows);
     this.#oauth = store;
     const { wall, now } = clock;
-    const tokens = new AccessTokens({ publicKeys: () => options.keys.publicKeys(), address, wall });
-    this.#fetch = new GuardedFetch({ openNetworks, clock, ca });
+    const tokens = new AccessTokens(() => options.keys.publicKeys(), address, wall);
+    this.#fetch = new GuardedFetch(clock, openNetworks, ca);
     const documents = new ClientDocuments({ store, fetch: this.#fetch, clock });
     const warn = (line: string) => options.log.warn(line);
     this.clients = new Clients({ store, documents, rule, keepsSecrets, clock, warn });

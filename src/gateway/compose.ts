@@ -114,8 +114,8 @@ export function composeGateway(
     ...clients,
     traffic: new TrafficCounts(events.events$, { clock, hasTemplate, hasView }),
     sync: new Sync({ registry, definitions, clock, memoryBytes: options.memoryBytes, ...options.discovery }),
-    tests: new ConnectionTests({ openTransport, registry, clock }),
-    host: new HostedInstances({ clock, fleet, requestBytes: memory.requestBytes }),
+    tests: new ConnectionTests(clock, openTransport, registry),
+    host: new HostedInstances(clock, fleet, memory.requestBytes),
     readDatabase: databaseStatus(store, clock.now),
   };
 }

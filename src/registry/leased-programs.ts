@@ -14,15 +14,11 @@ import {
 } from '../domain/nodes/nodes.ts';
 import type { LeaseReaper } from '../programs/lease-reaper.ts';
 
-interface LeasedProgramsDeps {
-  readonly fleet: Fleet;
-  readonly reaper: LeaseReaper;
-  readonly nodeId: string | undefined;
-}
-
 /** Knows where each program that any node may run is running, and starts and ends the programs whose lease this node has. */
 export class LeasedPrograms implements ProgramHost {
-  readonly #deps: LeasedProgramsDeps;
+  readonly #fleet: Fleet;
+  readonly #reaper: LeaseReaper;
+  readonly #nodeId: string | undefined;
   /** The listeners of the programs whose lease this node has. */
   readonly #listeners = new Map<string, ProgramListener>();
   /** The instances that run here, or are being stopped. */
@@ -38,9 +34,11 @@ export class LeasedPrograms implements ProgramHost {
   #onChanged = (): void => {};
   #isClosed = false;
 
-  constructor(deps: LeasedProgramsDeps) {
-    this.#deps = deps;
-    deps.fleet.added$.subscribe((ref) => {
+  constructor(fleet: Fleet, reaper: LeaseReaper, nodeId: string | undefined) {
+    this.#fleet = fleet;
+    this.#reaper = reaper;
+    this.#nodeId = nodeId;
+    fleet.added$.subscribe((ref) => {
       if (runsAnywhere(ref.definition) && !ref.isElsewhere) this.#follow(ref);
     });
   }
@@ -71,14 +69,14 @@ export class LeasedPrograms implements ProgramHost {
   placed(serverId: string): Observable<unknown> {
     const isPlaced = () => {
       const node = this.nodeOf(serverId);
-      return this.#listeners.has(serverId) || (node !== undefined && node !== this.#deps.nodeId);
+      return this.#listeners.has(serverId) || (node !== undefined && node !== this.#nodeId);
     };
     return merge(of(serverId), this.#placed$).pipe(filter(isPlaced), take(1));
   }
 
   /** Registered programs, as they are here at each moment: their state is `starting` until this node or another one runs them. */
   opening(): { readonly state: InstanceState }[] {
-    const { fleet } = this.#deps;
+    const fleet = this.#fleet;
     return fleet.templates.instances().flatMap(({ definition }) => {
       const { serverId } = definition;
       const present = {
@@ -101,16 +99,15 @@ export class LeasedPrograms implements ProgramHost {
   }
 
   get mayFormerRun(): boolean {
-    return this.#deps.reaper.isWaiting;
+    return this.#reaper.isWaiting;
   }
 
   list(): { readonly program: string; readonly changedAt: string }[] {
-    const { fleet } = this.#deps;
     const programs = new Map<string, string>();
     for (const [program, [ref]] of this.#refs) programs.set(program, ref?.definition.updatedAt ?? '');
     // A gateway that stops has no instances any more, and keeps each lease until the cluster has stopped the program.
     if (this.#isClosed) for (const program of this.#listeners.keys()) programs.set(program, '');
-    for (const { definition } of fleet.templates.instances())
+    for (const { definition } of this.#fleet.templates.instances())
       if (runsAnywhere(definition) && definition.locked === undefined)
         programs.set(definition.serverId, definition.updatedAt);
     return Array.from(programs, ([program, changedAt]) => ({ program, changedAt }));
@@ -122,11 +119,10 @@ export class LeasedPrograms implements ProgramHost {
 
   start(program: string, listener: ProgramListener): void {
     if (this.#isClosed) return;
-    const { fleet } = this.#deps;
-    const instance = fleet.findByServerId(program);
+    const instance = this.#fleet.findByServerId(program);
     if (instance === undefined) return; // the next read shows that it is not registered
     this.#listeners.set(program, listener);
-    if (!isRunHere(instance)) fleet.add(instance.definition);
+    if (!isRunHere(instance)) this.#fleet.add(instance.definition);
     else if (instance.state === 'healthy') listener.onStarted();
     this.#placed$.next(program);
   }
@@ -139,12 +135,12 @@ export class LeasedPrograms implements ProgramHost {
   kill(program: string): Promise<void> {
     this.#unlist(program);
     for (const ref of this.#refs.get(program) ?? []) ref.leave(0);
-    this.#deps.reaper.kill(program);
+    this.#reaper.kill(program);
     return this.#untilGone(program);
   }
 
   lease(untilMs: number): void {
-    this.#deps.reaper.lease(untilMs);
+    this.#reaper.lease(untilMs);
   }
 
   place(program: string, where: NodeLife | undefined, why: string | undefined): void {
@@ -157,10 +153,9 @@ export class LeasedPrograms implements ProgramHost {
   #unlist(program: string): void {
     this.#listeners.delete(program);
     this.#refused.delete(program);
-    const { fleet } = this.#deps;
-    const instance = fleet.findByServerId(program);
+    const instance = this.#fleet.findByServerId(program);
     if (!this.#isClosed && isRunHere(instance))
-      fleet.addElsewhere(instance.definition, () => this.reasonOf(program));
+      this.#fleet.addElsewhere(instance.definition, () => this.reasonOf(program));
   }
 
   async #untilGone(program: string): Promise<void> {

@@ -63,8 +63,7 @@ export class Registry {
       onChanged: (template) => fleet.listChanged$.next({ template, list: 'tools' }),
       changes,
     });
-    this.leasedPrograms =
-      leaseReaper && new LeasedPrograms({ fleet, reaper: leaseReaper, nodeId: id && nodeOf(id, worker) });
+    this.leasedPrograms = leaseReaper && new LeasedPrograms(fleet, leaseReaper, id && nodeOf(id, worker));
     const { approvals, leasedPrograms } = this;
     const own = { ...deps, approvals, leasedPrograms };
     // What was stored before is put in force without events.

@@ -129,9 +129,7 @@ async function companyOf(
   const { IdentityProvider } = await import('../auth/issuers/identity-provider.ts');
   const { CompanyAccounts } = await import('../auth/issuers/company-accounts.ts');
   const warn = (line: string) => log.warn(line);
-  const providers = settings.map(
-    (setting) => new IdentityProvider(setting, { clock: systemClock, keepsSecrets, warn }),
-  );
+  const providers = settings.map((setting) => new IdentityProvider(setting, systemClock, keepsSecrets, warn));
   return {
     providers,
     accounts: (onChange: (principalId: string) => void) =>

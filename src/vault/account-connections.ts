@@ -77,13 +77,6 @@ export interface ReadAccountConnection {
   readonly value: StoredAccountConnection;
 }
 
-interface AccountConnectionsOptions {
-  readonly clock: Clock;
-  readonly store: OAuthStore;
-  /** It is called for each damaged row of a list. */
-  readonly warn: (line: string) => void;
-}
-
 /** The most connections of one list, the newest. */
 const MAX_LISTED = 1_000;
 /** The time after which the sweep deletes a connection that was ended, or not used, in ms. A use is written once a day. */
@@ -99,26 +92,34 @@ export function accountConnectionKey(
 
 /** Reads and writes the rows of connections. A row has the tokens; the store encrypts it. Source: ADR 201, ADR 218. */
 export class AccountConnections {
-  readonly #options: AccountConnectionsOptions;
+  readonly #clock: Clock;
+  readonly #store: OAuthStore;
+  /** It is called for each damaged row of a list. */
+  readonly #warn: (line: string) => void;
 
-  constructor(options: AccountConnectionsOptions) {
-    this.#options = options;
+  constructor(clock: Clock, store: OAuthStore, warn: (line: string) => void) {
+    this.#clock = clock;
+    this.#store = store;
+    this.#warn = warn;
   }
 
   async find(key: string): Promise<ReadAccountConnection | undefined> {
-    const [row] = await this.#options.store.find('connection', [key]);
+    const [row] = await this.#store.find('connection', [key]);
     return row === undefined ? undefined : readAccountConnection(row);
   }
 
   /** The connections, newest first, without damaged ones. `owner`: only those of this one. */
   async list(owner?: string): Promise<readonly ReadAccountConnection[]> {
-    const { store, warn } = this.#options;
-    return readUndamaged(await store.list(filterOf(owner), MAX_LISTED), readAccountConnection, warn);
+    return readUndamaged(
+      await this.#store.list(filterOf(owner), MAX_LISTED),
+      readAccountConnection,
+      this.#warn,
+    );
   }
 
   /** Stores a new connection in place of any other one. */
   async save(key: string, value: StoredAccountConnection): Promise<void> {
-    await this.#options.store.save({ ...this.#rowOf(key, value), createdAt: this.#now });
+    await this.#store.save({ ...this.#rowOf(key, value), createdAt: this.#now });
   }
 
   /** The connection as it is stored; undefined when another node has changed it since the read. */
@@ -128,19 +129,19 @@ export class AccountConnections {
   ): Promise<ReadAccountConnection | undefined> {
     const { key, version, connectedAt } = before;
     const row = { ...this.#rowOf(key, value), createdAt: connectedAt };
-    const isMine = await this.#options.store.replace(row, version);
+    const isMine = await this.#store.replace(row, version);
     return isMine ? { ...before, version: version + 1, expiresAt: row.expiresAt, value } : undefined;
   }
 
   /** Keeps a connection longer, because its token is used. Never rejects. */
   async used(read: ReadAccountConnection): Promise<void> {
     const endsAtMs = Date.parse(read.expiresAt ?? '1970-01-01');
-    if (endsAtMs >= this.#options.clock.wall() + KEPT_MS - DAY_MS) return;
+    if (endsAtMs >= this.#clock.wall() + KEPT_MS - DAY_MS) return;
     await this.replace(read, read.value).catch(() => undefined); // the next use tries again
   }
 
   async delete(key: string): Promise<void> {
-    await this.#options.store.delete('connection', [key]);
+    await this.#store.delete('connection', [key]);
   }
 
   /**
@@ -152,22 +153,21 @@ export class AccountConnections {
     owner?: string,
   ): Promise<{ readonly key: string; readonly read?: ReadAccountConnection | undefined } | undefined> {
     if (!SHOWN_ID.test(id)) return undefined;
-    const { store, warn } = this.#options;
     const filter = { ...filterOf(owner), keyPrefix: id };
     const ended = await untilTaken(async () => {
-      const [row] = await store.list(filter, 1);
+      const [row] = await this.#store.list(filter, 1);
       if (row === undefined) return null;
       const { kind, key, version } = row;
       // Tokens that were renewed since it was read would be lost, and not be revoked.
-      if ((await store.delete(kind, [key], version)) === 0) return undefined;
-      const [read] = readUndamaged([row], readAccountConnection, warn);
+      if ((await this.#store.delete(kind, [key], version)) === 0) return undefined;
+      const [read] = readUndamaged([row], readAccountConnection, this.#warn);
       return { key, read };
     });
     return ended ?? undefined;
   }
 
   get #now(): string {
-    return new Date(this.#options.clock.wall()).toISOString();
+    return new Date(this.#clock.wall()).toISOString();
   }
 
   #rowOf(key: string, value: StoredAccountConnection): Omit<OAuthRow, 'version' | 'createdAt'> {
@@ -177,7 +177,7 @@ export class AccountConnections {
       value: JSON.stringify(value),
       // The rows of a user end with the user.
       ...(value.owner === SHARED ? {} : { userId: value.owner }),
-      expiresAt: new Date(this.#options.clock.wall() + KEPT_MS).toISOString(),
+      expiresAt: new Date(this.#clock.wall() + KEPT_MS).toISOString(),
     };
   }
 }

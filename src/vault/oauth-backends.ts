@@ -87,12 +87,6 @@ const readBackend: (row: OAuthRow) => OAuthBackend = rowReader(
 /** Attempts to store facts that other nodes change meanwhile. */
 const MAX_ATTEMPTS = 5;
 
-interface OAuthBackendsOptions {
-  readonly clock: Clock;
-  readonly store: Pick<OAuthStore, 'find' | 'replace' | 'save'>;
-  readonly fetch: BackendFetch;
-}
-
 /** The request that a client sends first. Its answer is not needed. */
 const FIRST_REQUEST = JSON.stringify({
   jsonrpc: '2.0',
@@ -111,10 +105,14 @@ const FIRST_REQUEST = JSON.stringify({
  * 8414, OpenID Connect Discovery 1.0, MCP 2025-11-25 basic/authorization, ADR 218.
  */
 export class OAuthBackends {
-  readonly #options: OAuthBackendsOptions;
+  readonly #clock: Clock;
+  readonly #store: Pick<OAuthStore, 'find' | 'replace' | 'save'>;
+  readonly #fetch: BackendFetch;
 
-  constructor(options: OAuthBackendsOptions) {
-    this.#options = options;
+  constructor(clock: Clock, store: Pick<OAuthStore, 'find' | 'replace' | 'save'>, fetch: BackendFetch) {
+    this.#clock = clock;
+    this.#store = store;
+    this.#fetch = fetch;
   }
 
   /** The stored facts of a backend; undefined if its authorization server was never found. */
@@ -131,7 +129,6 @@ export class OAuthBackends {
     const found = await this.#found(target);
     const { issuer } = found.server;
     const isAccepted = typeof accepted === 'string' ? accepted === 'any' : accepted.issuer === issuer;
-    const { store, clock } = this.#options;
     for (let left = MAX_ATTEMPTS; ; left -= 1) {
       const row = await this.#rowOf(target.endpoint);
       const before = row && readBackend(row);
@@ -141,25 +138,25 @@ export class OAuthBackends {
       const written = {
         kind: 'backend',
         key: oauthKey('backend', target.endpoint),
-        createdAt: new Date(clock.wall()).toISOString(),
+        createdAt: new Date(this.#clock.wall()).toISOString(),
         value: JSON.stringify(next),
       } as const;
       // An admin may confirm another server at this moment, at another node.
-      if (await store.replace(written, row?.version ?? 0)) return next;
+      if (await this.#store.replace(written, row?.version ?? 0)) return next;
       if (left > 1) continue;
-      await store.save(written); // of a row that cannot be decrypted
+      await this.#store.save(written); // of a row that cannot be decrypted
       return next;
     }
   }
 
   async #rowOf(endpoint: string): Promise<OAuthRow | undefined> {
-    const [row] = await this.#options.store.find('backend', [oauthKey('backend', endpoint)]);
+    const [row] = await this.#store.find('backend', [oauthKey('backend', endpoint)]);
     return row;
   }
 
   /** The answer of the backend to a request without an account. Rejects with BackendFetchFailure when there is none. */
   async ask({ endpoint }: Pick<AccountTarget, 'endpoint'>): Promise<Response> {
-    const answer = await this.#options.fetch.send(endpoint, endpoint, {
+    const answer = await this.#fetch.send(endpoint, endpoint, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: MCP_ACCEPT },
       body: FIRST_REQUEST,
@@ -187,8 +184,7 @@ export class OAuthBackends {
   }
 
   async #server(endpoint: string, issuer: string, auth: InstanceAuth): Promise<ServerMetadata> {
-    const { fetch } = this.#options;
-    if (!fetch.mayName(endpoint, issuer))
+    if (!this.#fetch.mayName(endpoint, issuer))
       throw new BackendFetchFailure('it names an authorization server whose address is not allowed');
     const { origin, pathname } = new URL(issuer);
     const path = pathname.replace(/\/$/, '');
@@ -207,7 +203,7 @@ export class OAuthBackends {
       ...[server.authorization_endpoint, server.token_endpoint],
       ...[server.registration_endpoint ?? [], server.revocation_endpoint ?? []].flat(),
     ];
-    if (!addresses.every((address) => fetch.mayName(endpoint, address)))
+    if (!addresses.every((address) => this.#fetch.mayName(endpoint, address)))
       throw new BackendFetchFailure('its authorization server names an address that is not allowed');
     const methods = server.code_challenge_methods_supported;
     // The admin who gives a client id knows the server; some large ones do not announce what they do.
@@ -225,7 +221,7 @@ export class OAuthBackends {
     let failure: unknown;
     for (const place of places) {
       try {
-        const response = await this.#options.fetch.send(endpoint, place);
+        const response = await this.#fetch.send(endpoint, place);
         const document: unknown = response.ok ? await response.json().catch(() => undefined) : undefined;
         if (isJsonObject(document) && fits(document)) return document;
       } catch (thrown) {

@@ -71,7 +71,7 @@ export class Vault {
     const fetch = new BackendFetch({ ...options, openNetworks, clock: spread });
     const requests = new OAuthRequests(fetch);
     this.#requests = requests;
-    this.#backends = new OAuthBackends({ store, fetch, clock });
+    this.#backends = new OAuthBackends(clock, store, fetch);
     this.#clients = new OwnClients({
       store,
       requests,
@@ -79,7 +79,7 @@ export class Vault {
       base: () => address.issuer,
       isPublic: () => address.isPublic,
     });
-    this.#connections = new AccountConnections({ store, clock, warn });
+    this.#connections = new AccountConnections(clock, store, warn);
     const onUnused = (value: StoredAccountConnection) => void this.#revoke(value);
     const parts = { connections: this.#connections, clients: this.#clients, requests, onUnused };
     this.#refreshes = new Refreshes({

@@ -24,7 +24,9 @@ function clientOf(there: Pick<CompanyProvider, 'issuer' | 'setting'>) {
       ...{ id: 'example', issuer: there.issuer, label: 'Example', clientId, clientSecret, claims: {} },
       ...{ roles: [], require: [], everyone: { role: 'user' }, sessionMs: 1 },
     },
-    { clock: systemClock, keepsSecrets: true, warn: (line) => void warnings.push(line) },
+    systemClock,
+    true,
+    (line) => void warnings.push(line),
   );
   return { provider, warnings };
 }

@@ -280,7 +280,7 @@ for (const hop of ['session', 'instance'] as const)
       const a = await deployment.node(A, { clock });
       const b = await cutNode();
       deployment.rows.set(B, b.member);
-      const prober = new PeerProber({ keys: KEYS, clock, life: () => A });
+      const prober = new PeerProber(KEYS, clock, () => A);
       const heard: number[] = [];
       const pass = async (seconds: number): Promise<void> => {
         for (let second = 0; second < seconds; second += 1) {

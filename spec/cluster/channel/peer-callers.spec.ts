@@ -202,7 +202,7 @@ test('a member says whether the database is away, to members only', async () => 
     [D, {}],
   ] as const) {
     const { member, refusals, listener } = await deployment.node(life, word);
-    const prober = new PeerProber({ keys, clock: systemClock, life: () => A });
+    const prober = new PeerProber(keys, systemClock, () => A);
     prober.askDatabase(member, (isAway) => {
       answers[life] = isAway;
     });
@@ -271,7 +271,7 @@ test('another secret, and plain HTTP, are refused by the handshake of TLS', asyn
 test('a node that refuses the handshake is not taken for one that is gone', async () => {
   const b = await deployment.node(B, { isSecure: true });
   const keys = channelKeys([Buffer.from('another secret, which has 32 bytes or more')]);
-  const prober = new PeerProber({ keys, clock: systemClock, life: () => A });
+  const prober = new PeerProber(keys, systemClock, () => A);
   const results: string[] = [];
   const ping = () => prober.ping(b.member, (result) => results.push(result));
   ping();

@@ -10,11 +10,7 @@ const test = suite('life doubt');
 simulateTime(test);
 
 test('a request that waits is refused after 2.5 s; who does not wait leaves no rejection behind', async () => {
-  const doubt = new LifeDoubt({
-    node: 'a',
-    clock: simulatedClock,
-    rules: { isInDoubt: true, isStopped: false, handle: () => {} },
-  });
+  const doubt = new LifeDoubt('a', simulatedClock, { isInDoubt: true, isStopped: false, handle: () => {} });
   let waits = 'yes';
   doubt.untilLifeKnown()?.catch(({ code }) => {
     waits = code;
@@ -40,7 +36,7 @@ test('the 2.5 s begin with the doubt: a later request waits for the rest of them
       asked += 1;
     },
   };
-  const doubt = new LifeDoubt({ node: 'a', clock: simulatedClock, rules });
+  const doubt = new LifeDoubt('a', simulatedClock, rules);
   const waits: unknown[] = [];
   const wait = () =>
     doubt.untilLifeKnown()?.then(
@@ -80,7 +76,7 @@ test('a doubt that ends with the tick of its first request leaves the next one i
       doubt.settle();
     },
   };
-  const doubt = new LifeDoubt({ node: 'a', clock: simulatedClock, rules });
+  const doubt = new LifeDoubt('a', simulatedClock, rules);
   await doubt.untilLifeKnown();
   mock.timers.tick(2_000);
   rules.isInDoubt = true;
@@ -90,7 +86,7 @@ test('a doubt that ends with the tick of its first request leaves the next one i
 
 test('a process that was frozen while it was in doubt waits anew, because nothing could answer meanwhile', async () => {
   const rules = { isInDoubt: true, isStopped: false, handle: () => {} };
-  const doubt = new LifeDoubt({ node: 'a', clock: simulatedClock, rules });
+  const doubt = new LifeDoubt('a', simulatedClock, rules);
   doubt.settle();
   mock.timers.tick(60_000);
   assert.is(await outcomeAfter(doubt, 2_499), 'waits');

@@ -21,11 +21,7 @@ simulateTime(test);
 function testsWith(open: Open) {
   const draft = async () => ({ id: 'draft' }) as InstanceDefinition;
   const clock = spreadClock(untimedScheduler(), simulatedClock);
-  const tests = new ConnectionTests({
-    openTransport: () => open,
-    registry: { instances: { draft } },
-    clock,
-  });
+  const tests = new ConnectionTests(clock, () => open, { instances: { draft } });
   const run = (callerId?: string) => tests.run('demo', { endpoint: 'x' }, definedFields({ callerId }));
   return { tests, run };
 }

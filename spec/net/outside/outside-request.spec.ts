@@ -92,10 +92,7 @@ for (const [name, [answer, expected, shown]] of Object.entries(ANSWERS))
       await fetch.send(url, url, { partly }).catch(() => undefined);
       await fetch.send(url, url, { isBodyIgnored: true }).catch(() => undefined);
       const lines: string[] = [];
-      const keys = new IssuerKeys(
-        { issuer: url, jwksUri: url },
-        { clock: soon, log: (line) => lines.push(line) },
-      );
+      const keys = new IssuerKeys({ issuer: url, jwksUri: url }, soon, (line) => lines.push(line));
       await keys.current(false).catch(() => undefined);
       assert.is(lines.length, 1);
     }));

@@ -28,13 +28,6 @@ export interface AccessClaims {
 /** The claims of a token for any resource, also one that this gateway does not have. */
 export type SignedClaims = Omit<AccessClaims, 'audience'>;
 
-interface AccessTokenOptions {
-  /** The keys of this issuer, by `kid`. */
-  readonly publicKeys: () => Promise<ReadonlyMap<string, KeyObject>>;
-  readonly address: Pick<GatewayAddress, 'issuer' | 'pathOf'>;
-  readonly wall: Clock['wall'];
-}
-
 /**
  * True for an access token, also of another issuer; false for a token of a login, which is signed with a secret.
  * Nothing is verified.
@@ -54,10 +47,19 @@ function headerOf(token: string): { readonly alg?: unknown; readonly typ?: unkno
  * chosen: no key of one kind ever verifies a token of the other. Source: RFC 9068, ADR 206.
  */
 export class AccessTokens {
-  readonly #options: AccessTokenOptions;
+  /** The keys of this issuer, by `kid`. */
+  readonly #publicKeys: () => Promise<ReadonlyMap<string, KeyObject>>;
+  readonly #address: Pick<GatewayAddress, 'issuer' | 'pathOf'>;
+  readonly #wall: Clock['wall'];
 
-  constructor(options: AccessTokenOptions) {
-    this.#options = options;
+  constructor(
+    publicKeys: () => Promise<ReadonlyMap<string, KeyObject>>,
+    address: Pick<GatewayAddress, 'issuer' | 'pathOf'>,
+    wall: Clock['wall'],
+  ) {
+    this.#publicKeys = publicKeys;
+    this.#address = address;
+    this.#wall = wall;
   }
 
   /**
@@ -66,7 +68,7 @@ export class AccessTokens {
    */
   async read(token: string): Promise<AccessClaims> {
     const { aud, ...claims } = await this.#verified(token);
-    const audience = typeof aud === 'string' ? this.#options.address.pathOf(aud) : undefined;
+    const audience = typeof aud === 'string' ? this.#address.pathOf(aud) : undefined;
     if (audience === undefined) throw invalidCredentials('The token is for another resource');
     return { ...claims, audience };
   }
@@ -83,13 +85,12 @@ export class AccessTokens {
   }
 
   async #verified(token: string): Promise<SignedClaims & { readonly aud: unknown }> {
-    const { address, wall } = this.#options;
-    const keys = await this.#options.publicKeys();
+    const keys = await this.#publicKeys();
     const options = {
       algorithms: [ALGORITHM],
       typ: TYPE,
-      issuer: address.issuer,
-      currentDate: new Date(wall()),
+      issuer: this.#address.issuer,
+      currentDate: new Date(this.#wall()),
       requiredClaims: ['sub', 'aud', 'exp', 'client_id', 'grant_id'],
     };
     const publicKeyOf = ({ kid = '' }: { kid?: string }) => {

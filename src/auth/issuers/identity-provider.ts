@@ -51,13 +51,6 @@ export interface SignInProof {
   readonly verifier: string;
 }
 
-interface IdentityProviderOptions {
-  readonly clock: Clock;
-  /** Whether refresh tokens can be kept. */
-  readonly keepsSecrets: boolean;
-  readonly warn: (line: string) => void;
-}
-
 type Library = typeof import('openid-client');
 
 /** A way in which a client shows its secret. */
@@ -74,16 +67,21 @@ interface DiscoveredProvider {
 /** A provider of the settings. Its metadata document is read when a user signs in, and kept. */
 export class IdentityProvider {
   readonly setting: ProviderSetting;
-  readonly #options: IdentityProviderOptions;
+  readonly #clock: Clock;
+  /** Whether refresh tokens can be kept. */
+  readonly #keepsSecrets: boolean;
+  readonly #warn: (line: string) => void;
   #known: DiscoveredProvider | undefined;
   #failedAtMs = Number.NEGATIVE_INFINITY;
   #reading: Promise<DiscoveredProvider> | undefined;
   /** The way in which its client shows the secret: the default of the specification until it is refused. */
   #auth: ClientAuth = 'ClientSecretBasic';
 
-  constructor(setting: ProviderSetting, options: IdentityProviderOptions) {
+  constructor(setting: ProviderSetting, clock: Clock, keepsSecrets: boolean, warn: (line: string) => void) {
     this.setting = setting;
-    this.#options = options;
+    this.#clock = clock;
+    this.#keepsSecrets = keepsSecrets;
+    this.#warn = warn;
   }
 
   /** A new proof, and where its user signs in. Rejects with ProviderFailure. */
@@ -171,7 +169,7 @@ export class IdentityProvider {
   #scopes(configuration: Configuration): Record<string, string> {
     const { issuer } = this.setting;
     const scope = 'openid profile email';
-    if (!this.#options.keepsSecrets) return { scope };
+    if (!this.#keepsSecrets) return { scope };
     if (issuer === GOOGLE) return { scope, access_type: 'offline', prompt: 'consent' };
     const { scopes_supported: known = ['offline_access'] } = configuration.serverMetadata();
     if (!known.includes('offline_access')) return { scope };
@@ -198,7 +196,7 @@ export class IdentityProvider {
   }
 
   async #current(): Promise<DiscoveredProvider> {
-    const { now } = this.#options.clock;
+    const { now } = this.#clock;
     const known = this.#known;
     if (known?.auth === this.#auth && now() - known.atMs <= FRESH_MS) return known;
     if (now() - this.#failedAtMs < FAILED_MS)
@@ -225,11 +223,11 @@ export class IdentityProvider {
       {
         // `boundedFetch` refuses URLs that are neither https nor on loopback.
         execute: [library.allowInsecureRequests, library.enableNonRepudiationChecks],
-        [library.customFetch]: boundedFetch(this.#options.clock),
+        [library.customFetch]: boundedFetch(this.#clock),
         timeout: TIMEOUT_SECONDS,
       },
     );
-    this.#known = { library, configuration, auth, atMs: this.#options.clock.now() };
+    this.#known = { library, configuration, auth, atMs: this.#clock.now() };
     return this.#known;
   }
 
@@ -242,7 +240,7 @@ export class IdentityProvider {
     if (code === 'access_denied')
       return new ProviderFailure(`${label} did not sign you in`, { isOver: true });
     // The line has only a code: an answer may contain anything.
-    this.#options.warn(`the provider ${issuer} (auth.providers) cannot be used: ${reasonOf(thrown)}`);
+    this.#warn(`the provider ${issuer} (auth.providers) cannot be used: ${reasonOf(thrown)}`);
     return new ProviderFailure(`${label} cannot be reached at this moment`);
   }
 }

@@ -25,11 +25,6 @@ const UNKNOWN_MS = 5_000;
 /** Verifying takes longer with longer lists. */
 const MAX_KEYS = 50;
 
-interface IssuerKeysOptions {
-  readonly clock: Clock;
-  readonly log: (line: string) => void;
-}
-
 /** Chooses the key of a token. Rejects with JWKSNoMatchingKey. */
 export type IssuerKeySet = ReturnType<typeof createLocalJWKSet>;
 
@@ -44,14 +39,16 @@ interface KnownKeys {
  */
 export class IssuerKeys {
   readonly #setting: Pick<IssuerSetting, 'issuer' | 'jwksUri'>;
-  readonly #options: IssuerKeysOptions;
+  readonly #clock: Clock;
+  readonly #log: (line: string) => void;
   #known: KnownKeys | undefined;
   #failedAtMs = Number.NEGATIVE_INFINITY;
   #fetching: Promise<KnownKeys> | undefined;
 
-  constructor(setting: Pick<IssuerSetting, 'issuer' | 'jwksUri'>, options: IssuerKeysOptions) {
+  constructor(setting: Pick<IssuerSetting, 'issuer' | 'jwksUri'>, clock: Clock, log: (line: string) => void) {
     this.#setting = setting;
-    this.#options = options;
+    this.#clock = clock;
+    this.#log = log;
   }
 
   /**
@@ -60,7 +57,7 @@ export class IssuerKeys {
    */
   async current(isKnown: boolean): Promise<IssuerKeySet> {
     const known = this.#known;
-    const ageMs = known === undefined ? Number.POSITIVE_INFINITY : this.#options.clock.now() - known.atMs;
+    const ageMs = known === undefined ? Number.POSITIVE_INFINITY : this.#clock.now() - known.atMs;
     if (known !== undefined && ageMs <= FRESH_MS) return known.set;
     const fetched = this.#fetch();
     if (known === undefined || !isKnown || ageMs > FRESH_MS + MAX_UNAVAILABLE_MS) return (await fetched).set;
@@ -77,26 +74,25 @@ export class IssuerKeys {
   async newerThan(used: IssuerKeySet): Promise<IssuerKeySet | undefined> {
     const known = this.#known;
     if (known !== undefined && known.set !== used) return known.set;
-    if (known !== undefined && this.#options.clock.now() - known.atMs < UNKNOWN_MS) return undefined;
+    if (known !== undefined && this.#clock.now() - known.atMs < UNKNOWN_MS) return undefined;
     return (await this.#fetch()).set;
   }
 
   async #fetch(): Promise<KnownKeys> {
-    const { log, clock } = this.#options;
-    if (clock.now() - this.#failedAtMs < AGAIN_MS) throw issuerUnavailable(this.#setting.issuer);
+    if (this.#clock.now() - this.#failedAtMs < AGAIN_MS) throw issuerUnavailable(this.#setting.issuer);
     this.#fetching ??= this.#keys()
       .then((set) => {
-        this.#known = { set, atMs: clock.now() };
+        this.#known = { set, atMs: this.#clock.now() };
         return this.#known;
       })
       .catch((thrown: unknown) => {
-        this.#failedAtMs = clock.now();
+        this.#failedAtMs = this.#clock.now();
         // The reason has only our own words: an answer may contain anything.
         const reason =
           thrown instanceof Unusable
             ? thrown.message
             : `its server ${thrown instanceof OutsideFailure ? thrown.message : 'cannot be reached'}`;
-        log(`the keys of the issuer ${this.#setting.issuer} (auth.issuers) cannot be read: ${reason}`);
+        this.#log(`the keys of the issuer ${this.#setting.issuer} (auth.issuers) cannot be read: ${reason}`);
         throw issuerUnavailable(this.#setting.issuer);
       })
       .finally(() => {
@@ -149,7 +145,7 @@ export class IssuerKeys {
   async #read(address: string): Promise<unknown> {
     const { status, body } = await askOutside(new URL(address), {
       headers: { Accept: 'application/json', 'User-Agent': 'stagedoor' },
-      alarm: this.#options.clock.alarm,
+      alarm: this.#clock.alarm,
       timeoutMs: TIMEOUT_MS,
       mostBytes: MAX_ANSWER_BYTES,
     });

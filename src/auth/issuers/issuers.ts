@@ -105,7 +105,7 @@ export class Issuers implements ForeignTokens {
     this.#options = options;
     const { warn, settings, providers = [], clock } = options;
     const known = <Setting extends Pick<IssuerSetting, 'issuer' | 'jwksUri'>>(setting: Setting) =>
-      [setting.issuer, { setting, keys: new IssuerKeys(setting, { clock, log: warn }) }] as const;
+      [setting.issuer, { setting, keys: new IssuerKeys(setting, clock, warn) }] as const;
     this.#issuers = new Map(settings.map(known));
     this.#providers = new Map(providers.map(known));
   }

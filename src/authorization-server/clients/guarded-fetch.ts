@@ -22,26 +22,22 @@ const NO_ADDRESS: ReadonlySet<string | undefined> = new Set(['ENOTFOUND', 'ENODA
 const MAX_PER_MINUTE = 10;
 const MAX_COUNTED = 10_000;
 
-interface GuardedFetchOptions {
-  readonly clock: Clock;
-  /** Networks that are reached although they are not public, in CIDR form. */
-  readonly openNetworks: readonly string[];
-  /** Certificates of further authorities, in PEM. */
-  readonly ca?: string | undefined;
-}
-
 /**
  * Sends requests that an outsider causes. They go to public addresses only, follow no redirect, and are bounded in
  * size, time and number. Answers are never quoted.
  */
 export class GuardedFetch {
-  readonly #options: GuardedFetchOptions;
+  readonly #clock: Clock;
+  /** Certificates of further authorities, in PEM. */
+  readonly #ca: string | undefined;
   readonly #counts = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
   readonly #client: OutsideClient;
 
-  constructor(options: GuardedFetchOptions) {
-    this.#options = options;
-    this.#client = new OutsideClient(options.clock, options.openNetworks);
+  /** `openNetworks`: networks that are reached although they are not public, in CIDR form. */
+  constructor(clock: Clock, openNetworks: readonly string[], ca?: string) {
+    this.#clock = clock;
+    this.#ca = ca;
+    this.#client = new OutsideClient(clock, openNetworks);
   }
 
   /** `causedBy`: the network of the client for which it is done. Rejects with FetchFailure. */
@@ -50,9 +46,8 @@ export class GuardedFetch {
     causedBy: string,
     bounds: { readonly mostBytes: number; readonly timeoutMs: number },
   ): Promise<{ readonly status: number; readonly body: Buffer }> {
-    const { clock, ca } = this.#options;
     if (url.protocol !== 'https:') throw new FetchFailure('its address is not https');
-    if (this.#counts.add(causedBy, clock.now(), 1).count > MAX_PER_MINUTE)
+    if (this.#counts.add(causedBy, this.#clock.now(), 1).count > MAX_PER_MINUTE)
       throw new FetchFailure('this address has asked for too many documents within a minute', true);
     const place = this.#client.place(url);
     if (place === undefined)
@@ -65,7 +60,7 @@ export class GuardedFetch {
     };
     const headers = { Accept: 'application/json', 'User-Agent': 'stagedoor' };
     try {
-      return await this.#client.ask(url, place, rules, { headers, ca, ...bounds });
+      return await this.#client.ask(url, place, rules, { headers, ca: this.#ca, ...bounds });
     } catch (thrown) {
       if (thrown instanceof FetchFailure) throw thrown;
       throw new FetchFailure(`its server ${whyUnanswered(thrown)}`);

@@ -38,7 +38,7 @@ async function checkIssuer(setting: IssuerSetting): Promise<CheckResult> {
   const log = (line: string): void => {
     fault = line;
   };
-  const isRead = new IssuerKeys(setting, { clock: systemClock, log }).current(false).then(
+  const isRead = new IssuerKeys(setting, systemClock, log).current(false).then(
     () => true,
     () => false,
   );

@@ -16,13 +16,6 @@ const MAX_PINGS = 4;
 
 export type PingResult = 'answered' | 'refused' | 'failed';
 
-interface ProberOptions {
-  readonly keys: ChannelKeys;
-  readonly clock: Clock;
-  /** The life of this node. */
-  readonly life: () => string;
-}
-
 interface ProbedPeer {
   readonly pool: ConnectionPool;
   readonly issuer: TokenIssuer;
@@ -34,12 +27,17 @@ interface ProbedPeer {
  * deployment can answer a greeting: answers of another program at the address do not count.
  */
 export class PeerProber {
-  readonly #options: ProberOptions;
+  readonly #keys: ChannelKeys;
+  readonly #clock: Clock;
+  /** The life of this node. */
+  readonly #life: () => string;
   /** The probed nodes by life. */
   readonly #targets = new Map<string, ProbedPeer>();
 
-  constructor(options: ProberOptions) {
-    this.#options = options;
+  constructor(keys: ChannelKeys, clock: Clock, life: () => string) {
+    this.#keys = keys;
+    this.#clock = clock;
+    this.#life = life;
   }
 
   /** Reports once, or never if the node does not answer. */
@@ -51,7 +49,7 @@ export class PeerProber {
   }
 
   #isRefusal(code = ''): boolean {
-    return REFUSALS.has(code) && !(code === 'ECONNRESET' && this.#options.keys.tls.mayReset);
+    return REFUSALS.has(code) && !(code === 'ECONNRESET' && this.#keys.tls.mayReset);
   }
 
   /** Asks a third member whether this life refuses its connections, too. As `ping`; silence says nothing. */
@@ -63,7 +61,7 @@ export class PeerProber {
 
   /** Asks a member whether its database is away. As `ping`; it does not answer while it has no life. */
   askDatabase(peer: ReachableLife, report: (isAway: boolean) => void): void {
-    this.#ask(peer, `${PEER_PATHS.database}?${this.#options.life()}`, (answer) => {
+    this.#ask(peer, `${PEER_PATHS.database}?${this.#life()}`, (answer) => {
       const { is_away: isAway } = Object(typeof answer === 'string' ? jsonIn(answer) : undefined);
       if (typeof isAway === 'boolean') report(isAway);
     });
@@ -72,7 +70,7 @@ export class PeerProber {
   /** `over`: see Ping. */
   #ask(peer: ReachableLife, target: string, over: (answer: string | undefined | Error) => void): void {
     const { pool, issuer, pings } = this.#targetOf(peer);
-    const nowMs = this.#options.clock.now();
+    const nowMs = this.#clock.now();
     const [oldest] = pings;
     if (oldest !== undefined && pings.size >= MAX_PINGS) {
       if (nowMs - oldest.sentAtMs < LOST_PING_MS) return;
@@ -103,10 +101,12 @@ export class PeerProber {
   #targetOf(peer: ReachableLife): ProbedPeer {
     const known = this.#targets.get(peer.life);
     if (known) return known;
-    const { keys, clock, life } = this.#options;
     const target: ProbedPeer = {
-      pool: new ConnectionPool(peerConnector(peer.address, keys.tls), { clock, maxConnections: MAX_PINGS }),
-      issuer: new TokenIssuer(keys.tokens[0], clock.now, life, peer.life),
+      pool: new ConnectionPool(peerConnector(peer.address, this.#keys.tls), {
+        clock: this.#clock,
+        maxConnections: MAX_PINGS,
+      }),
+      issuer: new TokenIssuer(this.#keys.tokens[0], this.#clock.now, this.#life, peer.life),
       pings: new Set(),
     };
     this.#targets.set(peer.life, target);

@@ -7,19 +7,15 @@ import type { NodeRules } from './node-rules.ts';
 /** Requests wait for so long after the beginning of a doubt, in ms: the first question of a woken node may fail after 1.5 s. */
 const DOUBT_MS = 2_500;
 
-interface LifeDoubtOptions {
-  /** Id of the node. */
-  readonly node: string;
-  readonly clock: Clock;
-  readonly rules: Pick<NodeRules, 'isInDoubt' | 'isStopped' | 'handle'>;
-}
-
 /**
  * Lets requests wait for the end of a doubt. A doubt that lasts refuses them, because a node that serves all the same
  * could serve a session beside its holder. Source: ADR 162.
  */
 export class LifeDoubt {
-  readonly #options: LifeDoubtOptions;
+  /** Id of the node. */
+  readonly #node: string;
+  readonly #clock: Clock;
+  readonly #rules: Pick<NodeRules, 'isInDoubt' | 'isStopped' | 'handle'>;
   /** The end of the doubt; set while requests wait for it. */
   #over: PromiseWithResolvers<void> | undefined;
   /** The times at which the doubt was first and last seen. */
@@ -27,8 +23,10 @@ export class LifeDoubt {
   /** True while the sessions of a life that others ended are dropped. */
   #isDropping = false;
 
-  constructor(options: LifeDoubtOptions) {
-    this.#options = options;
+  constructor(node: string, clock: Clock, rules: Pick<NodeRules, 'isInDoubt' | 'isStopped' | 'handle'>) {
+    this.#node = node;
+    this.#clock = clock;
+    this.#rules = rules;
   }
 
   /**
@@ -41,7 +39,7 @@ export class LifeDoubt {
     const leftMs = this.#see();
     this.#over ??= Promise.withResolvers();
     const { promise } = this.#over;
-    this.#options.rules.handle({ type: 'tick' }); // a heartbeat is due; this may end the doubt
+    this.#rules.handle({ type: 'tick' }); // a heartbeat is due; this may end the doubt
     const within = this.#within(promise, leftMs);
     within.catch(() => undefined); // a caller that asks only whether there is a doubt leaves the promise
     return within;
@@ -68,15 +66,14 @@ export class LifeDoubt {
   }
 
   get #isInDoubt(): boolean {
-    const { rules } = this.#options;
-    return rules.isInDoubt || (this.#isDropping && !rules.isStopped);
+    return this.#rules.isInDoubt || (this.#isDropping && !this.#rules.isStopped);
   }
 
   /**
    * Notes the doubt; returns how long requests may wait for its end, in ms. Each tick notes it, unless the process stood still.
    */
   #see(): number {
-    const nowMs = this.#options.clock.now();
+    const nowMs = this.#clock.now();
     const { firstMs, lastMs } = this.#seen ?? { firstMs: nowMs, lastMs: nowMs };
     const sinceMs = nowMs - lastMs < DOUBT_MS ? firstMs : nowMs;
     this.#seen = { firstMs: sinceMs, lastMs: nowMs };
@@ -84,8 +81,7 @@ export class LifeDoubt {
   }
 
   async #within(over: Promise<void>, leftMs: number): Promise<void> {
-    const { clock, node } = this.#options;
-    if (await settlesWithin(over, leftMs, clock)) return;
-    throw nodeUnavailable(node, 'it does not know whether others have taken over its sessions', 'no');
+    if (await settlesWithin(over, leftMs, this.#clock)) return;
+    throw nodeUnavailable(this.#node, 'it does not know whether others have taken over its sessions', 'no');
   }
 }

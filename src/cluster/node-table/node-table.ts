@@ -95,7 +95,7 @@ export class NodeTable {
       onStep: (...step) => this.#onStep(...step),
     });
     this.#rules = rules;
-    this.#doubt = new LifeDoubt({ node: own.node, clock, rules });
+    this.#doubt = new LifeDoubt(own.node, clock, rules);
     const parts = { ...options, rules, known: this.#known };
     this.#lives = new LifeRunner({ ...parts, rows: this.#rows, reads: this.#reads, doubt: this.#doubt });
     this.#programs =

@@ -128,8 +128,7 @@ export class McpParts {
       onListed: this.withheld.listed,
       hasInstances: (template) =>
         fleet.templates.has(template) && fleet.templates.group(template).byId.size > 0,
-      kept:
-        store.kind === 'memory' ? undefined : new StoredLists({ store: store.lists, clock, hasUserLists }),
+      kept: store.kind === 'memory' ? undefined : new StoredLists(store.lists, clock, hasUserLists),
     });
     return {
       clock,

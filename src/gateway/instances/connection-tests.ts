@@ -20,22 +20,24 @@ const TEST_MS = 10_000;
 /** The most concurrent tests, including tests that are being closed, and the part of them that one caller may run. */
 export const TESTS = { atOnce: 4, share: 0.5 } as const;
 
-interface ConnectionTestDeps {
-  readonly clock: Clock;
-  readonly openTransport: (definition: InstanceDefinition) => Open;
-  readonly registry: { readonly instances: Pick<InstanceRegistry, 'draft'> };
-}
-
 /** Runs a bounded number of tests at a time; `close` ends them. */
 export class ConnectionTests {
-  readonly #deps: ConnectionTestDeps;
+  readonly #clock: Clock;
+  readonly #openTransport: (definition: InstanceDefinition) => Open;
+  readonly #registry: { readonly instances: Pick<InstanceRegistry, 'draft'> };
   /** The tests under way; each settles at its end. */
   readonly #running = new Set<Promise<unknown>>();
   readonly #shares = new UserShares(TESTS.atOnce, shareOf(TESTS.atOnce, TESTS.share, 1));
   readonly #closing = new AbortController();
 
-  constructor(deps: ConnectionTestDeps) {
-    this.#deps = deps;
+  constructor(
+    clock: Clock,
+    openTransport: (definition: InstanceDefinition) => Open,
+    registry: { readonly instances: Pick<InstanceRegistry, 'draft'> },
+  ) {
+    this.#clock = clock;
+    this.#openTransport = openTransport;
+    this.#registry = registry;
   }
 
   /**
@@ -52,7 +54,7 @@ export class ConnectionTests {
     const exceeded = shares.exceededBy(callerId);
     if (exceeded !== undefined) throw tooMany('running connection tests', exceeded, 5);
     shares.add(callerId);
-    const drafted = this.#deps.registry.instances.draft(template, input, { isLimited });
+    const drafted = this.#registry.instances.draft(template, input, { isLimited });
     const tried = drafted.then((definition) => this.#open(definition, signal));
     const ended = tried.then(({ closed }) => closed).catch(() => undefined); // the caller gets the error
     this.#running.add(ended);
@@ -70,10 +72,9 @@ export class ConnectionTests {
 
   /** `closed` resolves when the program has ended or the connection is closed; it never rejects. */
   #open(definition: InstanceDefinition, left: AbortSignal | undefined) {
-    const { openTransport, clock } = this.#deps;
-    const startMs = clock.now();
+    const startMs = this.#clock.now();
     const stop = new AbortController();
-    const disarm = clock.alarm(TEST_MS, () => stop.abort(backendTimeout(TEST_MS, 'no')));
+    const disarm = this.#clock.alarm(TEST_MS, () => stop.abort(backendTimeout(TEST_MS, 'no')));
     const signal = AbortSignal.any([
       stop.signal,
       this.#closing.signal,
@@ -84,14 +85,14 @@ export class ConnectionTests {
     });
     let readDiagnostics: (() => TransportDiagnostics) | undefined;
     const { nodeId: _, ...tried } = definition; // it runs here, without the lease of a registered program
-    const opening = openTransport(tried)(signal, {
+    const opening = this.#openTransport(tried)(signal, {
       onStarted: (read) => {
         readDiagnostics = read;
       },
     });
-    const passedMs = () => Math.round(clock.now() - startMs);
+    const passedMs = () => Math.round(this.#clock.now() - startMs);
     const outcome = Promise.race([
-      opening.then((transport) => describeServer(transport, this.#deps.clock)),
+      opening.then((transport) => describeServer(transport, this.#clock)),
       late,
     ]).then(
       (found): ConnectionOutcome => ({ ...found, durationMs: passedMs() }),

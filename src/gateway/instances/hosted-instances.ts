@@ -26,27 +26,23 @@ import type { Closed, Conversation } from '../../transports/transport.ts';
 /** Interval at which other nodes get the numbers of calls that have changed, in ms. */
 const LOAD_MS = 100;
 
-interface HostedInstancesDeps {
-  readonly clock: Clock;
-  readonly fleet: Fleet;
-  readonly requestBytes: UserShares;
-}
-
 /** Opens conversations for other nodes, and tells these how busy its instances are. */
 export class HostedInstances implements InstanceHost {
   readonly requestBytes: UserShares;
-  readonly #deps: HostedInstancesDeps;
+  readonly #clock: Clock;
+  readonly #fleet: Fleet;
   /** One function for each instance that other nodes use: reports its calls if they have changed. One timer calls all. */
   readonly #loads = new Set<() => void>();
   #stopLoads = (): void => {};
 
-  constructor(deps: HostedInstancesDeps) {
-    this.#deps = deps;
-    this.requestBytes = deps.requestBytes;
+  constructor(clock: Clock, fleet: Fleet, requestBytes: UserShares) {
+    this.#clock = clock;
+    this.#fleet = fleet;
+    this.requestBytes = requestBytes;
   }
 
   has(template: string, id: string): boolean {
-    return this.#deps.fleet.find(template, id) !== undefined;
+    return this.#fleet.find(template, id) !== undefined;
   }
 
   /**
@@ -55,7 +51,7 @@ export class HostedInstances implements InstanceHost {
    */
   async open(wanted: WantedConversation, signal: AbortSignal) {
     const { template, id, ownerId, profile, isShared, link } = wanted;
-    const ref = this.#deps.fleet.find(template, id);
+    const ref = this.#fleet.find(template, id);
     if (!(ref instanceof InstanceRef) || ref.isElsewhere) throw notUp('its node does not run it');
     await untilUp(ref, signal);
     if (profile === undefined) return this.#shared(ref, link);
@@ -118,7 +114,7 @@ export class HostedInstances implements InstanceHost {
         last = now;
       };
       if (this.#loads.size === 0)
-        this.#stopLoads = this.#deps.clock.background.every(LOAD_MS, () => {
+        this.#stopLoads = this.#clock.background.every(LOAD_MS, () => {
           for (const each of this.#loads) each();
         });
       this.#loads.add(look);
@@ -130,8 +126,7 @@ export class HostedInstances implements InstanceHost {
   }
 
   #hosted(ref: InstanceRef, conversation: Conversation, link: NodeLink) {
-    const { fleet, clock } = this.#deps;
-    const group = fleet.templates.group(ref.template);
+    const group = this.#fleet.templates.group(ref.template);
     const count = (change: 1 | -1): void => {
       link.calls += change;
     };
@@ -139,7 +134,7 @@ export class HostedInstances implements InstanceHost {
     const exchange = (request: ExchangeRequest): Observable<ExchangeEvent> =>
       request.callerId === undefined && request.longestMs === undefined
         ? conversation.exchange(request)
-        : hostedAttempt(group, ref, { request, conversation }, count, clock);
+        : hostedAttempt(group, ref, { request, conversation }, count, this.#clock);
     return { conversation, exchange };
   }
 }

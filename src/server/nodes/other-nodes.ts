@@ -199,7 +199,7 @@ export class OtherNodes {
     const { PeerProber } = await import('../../cluster/channel/peer-prober.ts');
     const { NodeTable } = await import('../../cluster/node-table/node-table.ts');
     const { beginLife, leasedPrograms } = gateway.internals;
-    const prober = new PeerProber({ keys, clock: systemClock, life: () => table.life });
+    const prober = new PeerProber(keys, systemClock, () => table.life);
     const table = new NodeTable({
       own,
       secrets,

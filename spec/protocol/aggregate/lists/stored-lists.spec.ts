@@ -12,10 +12,8 @@ simulateTime(test);
 
 function setUp(value?: string) {
   const saves: { readonly template: string; readonly end: PromiseWithResolvers<void> }[] = [];
-  const kept = new StoredLists({
-    clock: simulatedClock,
-    hasUserLists: () => false,
-    store: {
+  const kept = new StoredLists(
+    {
       find: async (key) =>
         value === undefined ? undefined : { key, template: 't', value, readAt: new Date(0).toISOString() },
       save: ({ template }) => {
@@ -24,7 +22,9 @@ function setUp(value?: string) {
         return end.promise;
       },
     },
-  });
+    simulatedClock,
+    () => false,
+  );
   const keep = (client: string, items: readonly JsonObject[], template = 't') =>
     kept.keep(template, 'tools', { ...PROFILE, capabilities: { experimental: { [client]: {} } } }, items);
   return { saves, keep, find: () => kept.find('t', 'tools', PROFILE) };

@@ -27,13 +27,6 @@ const AGAIN_MS = DAY_MS;
 /** The pause after a write, as a multiple of its duration, so that callers cannot keep the store busy. */
 const PAUSES = 4;
 
-interface StoredListsDeps {
-  readonly store: ListStore;
-  readonly clock: Clock;
-  /** True for a template whose lists differ from user to user. */
-  readonly hasUserLists: (template: string) => boolean;
-}
-
 /** A list that is to be written. */
 interface WaitingWrite {
   readonly key: string;
@@ -53,7 +46,10 @@ interface KeptList {
 
 /** Keeps each list of a template as it was read last, for clients with equal capabilities. */
 export class StoredLists {
-  readonly #deps: StoredListsDeps;
+  readonly #store: ListStore;
+  readonly #clock: Clock;
+  /** True for a template whose lists differ from user to user. */
+  readonly #hasUserLists: (template: string) => boolean;
   /** The last write of each. */
   readonly #known = new LruMap<{ readonly digest: string; readonly savedAtMs: number }>(MAX_KNOWN);
   /** The digest of a list, by its items, so that the same ones are not written as text again. */
@@ -64,8 +60,10 @@ export class StoredLists {
    */
   readonly #waiting = new Map<string, WaitingWrite>();
 
-  constructor(deps: StoredListsDeps) {
-    this.#deps = deps;
+  constructor(store: ListStore, clock: Clock, hasUserLists: (template: string) => boolean) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#hasUserLists = hasUserLists;
   }
 
   /** Resolves with undefined when there is none, or it cannot be read. Never rejects. */
@@ -74,14 +72,13 @@ export class StoredLists {
     list: ListField,
     { capabilities }: ClientProfile,
   ): Promise<KeptList | undefined> {
-    const { store, clock, hasUserLists } = this.#deps;
-    if (hasUserLists(template)) return undefined;
-    const stored = await store.find(listKey(template, list, capabilities)).catch(() => undefined);
+    if (this.#hasUserLists(template)) return undefined;
+    const stored = await this.#store.find(listKey(template, list, capabilities)).catch(() => undefined);
     if (stored === undefined) return undefined;
     const items = itemsIn(stored.value);
     if (items === undefined) return undefined;
     const bytes = memoryOf(valuesIn(items, Number.POSITIVE_INFINITY), stored.value.length);
-    return { items, bytes, ageMs: Math.max(clock.wall() - Date.parse(stored.readAt), 0) };
+    return { items, bytes, ageMs: Math.max(this.#clock.wall() - Date.parse(stored.readAt), 0) };
   }
 
   /** Stores the list soon. It never waits, and never throws. */
@@ -91,30 +88,29 @@ export class StoredLists {
     { capabilities }: ClientProfile,
     items: readonly JsonObject[],
   ): void {
-    if (this.#deps.hasUserLists(template)) return;
+    if (this.#hasUserLists(template)) return;
     const key = listKey(template, list, capabilities);
     if (this.#isKept(key, this.#digests.get(items))) return;
     const written = `${list} ${template}`;
     if (this.#waiting.has(written)) return;
-    this.#waiting.set(written, { key, template, items, readAtMs: this.#deps.clock.wall() });
+    this.#waiting.set(written, { key, template, items, readAtMs: this.#clock.wall() });
     if (this.#waiting.size === 1) this.#writeFirst();
   }
 
   #isKept(key: string, digest: string | undefined): boolean {
     const last = this.#known.get(key);
-    return last !== undefined && this.#deps.clock.now() - last.savedAtMs < AGAIN_MS && last.digest === digest;
+    return last !== undefined && this.#clock.now() - last.savedAtMs < AGAIN_MS && last.digest === digest;
   }
 
   /** Writes the waiting lists one after the other: SQLite writes a long list in one turn of the event loop. */
   #writeFirst(): void {
-    const { clock } = this.#deps;
     const [first] = this.#waiting;
     if (first === undefined) return;
     const [written, list] = first;
-    const beganMs = clock.now();
+    const beganMs = this.#clock.now();
     void this.#write(list).finally(() => {
-      const pauseMs = (clock.now() - beganMs) * PAUSES;
-      clock.background.alarm(pauseMs, () => {
+      const pauseMs = (this.#clock.now() - beganMs) * PAUSES;
+      this.#clock.background.alarm(pauseMs, () => {
         this.#waiting.delete(written);
         this.#writeFirst();
       });
@@ -122,14 +118,13 @@ export class StoredLists {
   }
 
   async #write({ key, template, items, readAtMs }: WaitingWrite): Promise<void> {
-    const { store, clock } = this.#deps;
     const value = JSON.stringify(items);
     const digest = hash('sha256', value, 'base64url');
     this.#digests.set(items, digest);
     if (this.#isKept(key, digest)) return;
-    const savedAtMs = clock.now();
+    const savedAtMs = this.#clock.now();
     this.#known.set(key, { digest, savedAtMs });
-    await store.save({ key, template, value, readAt: new Date(readAtMs).toISOString() }).catch(() => {
+    await this.#store.save({ key, template, value, readAt: new Date(readAtMs).toISOString() }).catch(() => {
       if (this.#known.get(key)?.savedAtMs === savedAtMs) this.#known.delete(key); // the next reading tries again
     });
   }
