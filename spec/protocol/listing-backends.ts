@@ -12,7 +12,7 @@ import type { AllSessions, SessionOpening } from '../../src/domain/sessions/all-
 import type { McpSession } from '../../src/domain/sessions/mcp-session.ts';
 import {
   AggregateLists,
-  type AggregateListsOptions,
+  type AggregateListsDeps,
 } from '../../src/protocol/aggregate/lists/aggregate-lists.ts';
 import { HANDSHAKE } from '../helpers/backends/scripted-transport.ts';
 import { simulatedClock } from '../helpers/time/simulated-time.ts';
@@ -42,7 +42,7 @@ export const NO_SESSIONS: AllSessions = {
 export function aggregateLists({
   scheduler = untimedScheduler(),
   ...options
-}: Pick<AggregateListsOptions, 'backendsOf'> & Partial<AggregateListsOptions>): AggregateLists {
+}: Pick<AggregateListsDeps, 'backendsOf'> & Partial<AggregateListsDeps>): AggregateLists {
   const reader = new ListReader({ scheduler });
   return new AggregateLists({ ...CLOCK, listChanges$: EMPTY, scheduler, reader, ...options });
 }

@@ -13,7 +13,7 @@ import type { ListField } from '../../src/domain/mcp/mcp.ts';
 import { FairLruMap } from '../../src/domain/memory/fair-lru-map.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { withListNotices } from '../../src/protocol/list-notices.ts';
-import { CACHE_BYTES, TemplateLists, type TemplateListsOptions } from '../../src/protocol/template-lists.ts';
+import { CACHE_BYTES, TemplateLists, type TemplateListsDeps } from '../../src/protocol/template-lists.ts';
 import { suite } from '../helpers/suite.ts';
 import { simulatedClock } from '../helpers/time/simulated-time.ts';
 import { schedulerWith } from '../helpers/time/turns.ts';
@@ -27,7 +27,7 @@ test.after.each(() => mock.timers.reset());
 const TOOLS: ExchangeRequest = { method: 'tools/list' };
 
 /** A cache whose loads the spec answers. */
-type Cache = TemplateListsOptions['cache'];
+type Cache = TemplateListsDeps['cache'];
 
 function caching(shared: Cache = new FairLruMap(CACHE_BYTES)) {
   const present = { nowMs: 0, hasHandshakes: true };

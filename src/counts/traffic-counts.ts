@@ -93,7 +93,7 @@ type WaitedCall = Pick<GatewayEvents['call.finished'], 'template' | 'call' | 'wa
 
 const NO_CLIENTS: InstanceClients = { sessions: 0, ownProcesses: 0 };
 
-interface TrafficCountsDeps {
+interface TrafficCountsOptions {
   readonly clock: Pick<Clock, 'now'>;
   /** False for a template that was deleted: it is not counted again. */
   readonly hasTemplate: (template: string) => boolean;
@@ -130,7 +130,7 @@ export class TrafficCounts {
   isRegistryCurrent = true;
 
   /** Counts until the events complete. */
-  constructor(events$: Observable<GatewayEvent>, { clock, hasTemplate, hasView }: TrafficCountsDeps) {
+  constructor(events$: Observable<GatewayEvent>, { clock, hasTemplate, hasView }: TrafficCountsOptions) {
     const { now } = clock;
     this.#now = now;
     this.#startedAtMs = now();

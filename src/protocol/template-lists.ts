@@ -68,7 +68,7 @@ interface ListKey {
   readonly own: string;
 }
 
-export interface TemplateListsOptions extends Timing {
+export interface TemplateListsDeps extends Timing {
   /** Emits lists that changed; `resources` includes resource templates. Completes with the gateway. */
   readonly listChanged$: Observable<ListField>;
   /** The notices for this owner alone; undefined when there are none. Hot. */
@@ -83,7 +83,7 @@ export interface TemplateListsOptions extends Timing {
 
 /** The cached lists of one template, until `close`. */
 export class TemplateLists {
-  readonly #options: TemplateListsOptions;
+  readonly #deps: TemplateListsDeps;
   /** A part of every key. Not the name of the template, which another template may get later. */
   readonly #id = randomUUID();
   readonly #watch: Subscription;
@@ -95,10 +95,10 @@ export class TemplateLists {
   /** A part of every key: after a time without handshakes, lists from before are not found. */
   #timesWithoutHandshakes = 0;
 
-  constructor(options: TemplateListsOptions) {
-    this.#options = options;
-    this.#watch = options.listChanged$.subscribe((list) => {
-      if (!options.hasHandshakes()) this.#timesWithoutHandshakes += 1; // the next server may be another one
+  constructor(deps: TemplateListsDeps) {
+    this.#deps = deps;
+    this.#watch = deps.listChanged$.subscribe((list) => {
+      if (!deps.hasHandshakes()) this.#timesWithoutHandshakes += 1; // the next server may be another one
       this.noteChange(list);
       this.#changed.next(list);
     });
@@ -155,8 +155,8 @@ export class TemplateLists {
     { capabilities, ownerId }: Pick<Handshake, 'capabilities'> & Pick<AnySessionValue, 'ownerId'>,
   ): Observable<ServerMessage> {
     const changes$ = this.#changed.pipe(filter((list) => announcesChanges(capabilities, list)));
-    const own$ = this.#options.noticesFor?.(ownerId);
-    return withListNotices(messages$, changes$, this.#options, own$);
+    const own$ = this.#deps.noticesFor?.(ownerId);
+    return withListNotices(messages$, changes$, this.#deps, own$);
   }
 
   /** The keys of a request; undefined for any other method, and for unknown parameters. */
@@ -181,7 +181,7 @@ export class TemplateLists {
    * stale answer either.
    */
   #serve(key: ListKey, load: () => Observable<SourcedEvent>): Observable<SourcedEvent> {
-    const { clock, isThere } = this.#options;
+    const { clock, isThere } = this.#deps;
     return defer(() => {
       const stored = this.#find(key);
       const isFresh =
@@ -220,19 +220,19 @@ export class TemplateLists {
     if (isLarge(answer)) return;
     const bytes = event.result.bytes.byteLength;
     const { freshMs, isPublic } = cachingOf(event.result);
-    const now = this.#options.clock.now();
+    const now = this.#deps.clock.now();
     const times = {
       storedAtMs: now,
       freshUntilMs: now + freshMs,
       storedUntilMs: now + Math.max(freshMs, MAX_STALE_MS),
     };
     const stored = { answer: { ...answer, isRemembered: true }, bytes, changes, ...times } as const;
-    this.#options.cache.set(ownerId, isPublic ? everyone : own, stored);
+    this.#deps.cache.set(ownerId, isPublic ? everyone : own, stored);
   }
 
   /** The newest stored answer of both keys, since the server may have changed whether the list is public. */
   #find({ everyone, own }: ListKey): StoredAnswer | undefined {
-    const { cache, clock } = this.#options;
+    const { cache, clock } = this.#deps;
     const found = [cache.get(own), cache.get(everyone)]
       .filter((each) => each !== undefined && each.storedUntilMs > clock.now())
       .toSorted((a, b) => (b?.storedAtMs ?? 0) - (a?.storedAtMs ?? 0));
@@ -242,9 +242,9 @@ export class TemplateLists {
   /** The stale answer when no instance could answer. Throws the error when there is none, and any other error. */
   #staleAnswer(key: ListKey, thrown: unknown): SourcedEvent {
     const isAbsence = thrown instanceof GatewayError && ABSENCE.has(thrown.code);
-    const stored = isAbsence && this.#options.hasHandshakes() ? this.#find(key) : undefined;
+    const stored = isAbsence && this.#deps.hasHandshakes() ? this.#find(key) : undefined;
     if (stored === undefined) throw thrown;
-    return { ...stored.answer, staleMs: this.#options.clock.now() - stored.storedAtMs };
+    return { ...stored.answer, staleMs: this.#deps.clock.now() - stored.storedAtMs };
   }
 
   #changesOf(list: ListField): number {

@@ -30,11 +30,11 @@ export function listedAnswers(
   template: string,
   request: ExchangeRequest,
   events$: Observable<SourcedEvent>,
-  deps: ListReading,
+  reading: ListReading,
 ): Observable<SourcedEvent> {
   const { method, tools } = request;
   if (tools === undefined || method !== 'tools/list') return events$;
-  return events$.pipe(concatMap((answer) => listedAnswer({ ...request, template, tools }, answer, deps)));
+  return events$.pipe(concatMap((answer) => listedAnswer({ ...request, template, tools }, answer, reading)));
 }
 
 async function listedAnswer(

@@ -17,10 +17,10 @@ import {
   type StoredView,
   type ViewProblem,
 } from '../../domain/views/view.ts';
-import { AggregateBackends, type AggregateOptions } from '../../protocol/aggregate/aggregate-backends.ts';
+import { AggregateBackends, type AggregateDeps } from '../../protocol/aggregate/aggregate-backends.ts';
 import type { Selection } from '../../protocol/aggregate/selection.ts';
 import { CompiledView } from '../../protocol/aggregate/views/compiled-view.ts';
-import { ViewDirectory, type ViewDirectoryDeps } from '../../protocol/aggregate/views/view-directory.ts';
+import { ViewDirectory, type ViewDirectoryOptions } from '../../protocol/aggregate/views/view-directory.ts';
 import { countCall } from '../../protocol/aggregate/views/view-limits.ts';
 import { viewProblems } from '../../protocol/aggregate/views/view-problems.ts';
 import type { ViewRegistry } from '../../registry/kinds/view-registry.ts';
@@ -29,7 +29,7 @@ import type { ToolApprovals } from '../../registry/pinned/tool-approvals.ts';
 export interface ServedViewDeps {
   readonly registry: ViewRegistry;
   readonly fleet: Pick<Fleet, 'templates'>;
-  readonly aggregate: Omit<AggregateOptions, 'selection'>;
+  readonly aggregate: Omit<AggregateDeps, 'selection'>;
   readonly callLimiter: CallLimiter;
   readonly approvals: Pick<ToolApprovals, 'waitingIn'>;
 }
@@ -68,7 +68,7 @@ export class ServedView {
   constructor(
     { definition, names }: StoredView,
     deps: ServedViewDeps,
-    lists?: ViewDirectoryDeps['compiledLists'],
+    lists?: ViewDirectoryOptions['compiledLists'],
   ) {
     const { fleet } = deps;
     const isDraft = lists === undefined;

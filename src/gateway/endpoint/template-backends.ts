@@ -42,7 +42,7 @@ import type { SessionValue } from '../../domain/sessions/session-value.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { Backends } from '../../protocol/endpoint-backends.ts';
-import { TemplateLists, type TemplateListsOptions } from '../../protocol/template-lists.ts';
+import { TemplateLists, type TemplateListsDeps } from '../../protocol/template-lists.ts';
 import type { UserNotice } from '../instances/accounts-at-backends.ts';
 
 export interface BackendDeps extends Timing, StatelessDeps {
@@ -51,8 +51,8 @@ export interface BackendDeps extends Timing, StatelessDeps {
   readonly listReader: ListReader;
   /** The notices of a server, or of a new connection, to one user. Hot. Default: none. */
   readonly userNotices$?: Observable<UserNotice> | undefined;
-  /** See TemplateListsOptions. */
-  readonly cache: TemplateListsOptions['cache'];
+  /** See TemplateListsDeps. */
+  readonly cache: TemplateListsDeps['cache'];
 }
 
 /** Backends of one template. Its creator closes them when nothing uses the template any more. */

@@ -70,7 +70,7 @@ const MAX_RETRY_MS = 30_000;
 /** The failure that is reported. A first one may be that of a template that is deleted meanwhile. */
 const REPORTED_FAILURE = 2;
 
-export interface AggregateOptions extends Omit<AggregateSessionDeps, 'route'> {
+export interface AggregateDeps extends Omit<AggregateSessionDeps, 'route'> {
   /** The lists of templates, which all aggregates share. */
   readonly lists: AggregateLists;
   /** The search indexes, which all aggregates share. */
@@ -84,7 +84,7 @@ export interface AggregateOptions extends Omit<AggregateSessionDeps, 'route'> {
  * the resource. It knows templates only as Backends, and names an instance `{template}/{instance}`.
  */
 export class AggregateBackends implements Backends {
-  readonly #options: AggregateOptions;
+  readonly #deps: AggregateDeps;
   readonly #selection: Selection;
   readonly #extensions: AggregateExtensions;
   #search: { readonly presentation: Presentation; readonly mode: SearchMode } | undefined;
@@ -96,13 +96,13 @@ export class AggregateBackends implements Backends {
   #closedFor: EndReason | undefined;
   readonly #handshakes = new LruMap<Handshake>(MAX_HANDSHAKES);
 
-  constructor(options: AggregateOptions) {
-    this.#options = options;
-    this.#selection = options.selection;
-    const closed$ = options.listChanges$.pipe(ignoreElements(), endWith(true));
-    this.#changes$ = merge(options.listChanges$, options.lists.late$).pipe(takeUntil(closed$));
-    this.#extensions = new AggregateExtensions(options);
-    this.#sessionDeps = { ...options, route: this.route.bind(this), listChanges$: this.#changes$ };
+  constructor(deps: AggregateDeps) {
+    this.#deps = deps;
+    this.#selection = deps.selection;
+    const closed$ = deps.listChanges$.pipe(ignoreElements(), endWith(true));
+    this.#changes$ = merge(deps.listChanges$, deps.lists.late$).pipe(takeUntil(closed$));
+    this.#extensions = new AggregateExtensions(deps);
+    this.#sessionDeps = { ...deps, route: this.route.bind(this), listChanges$: this.#changes$ };
   }
 
   /** Ends the sessions and streams of its clients: the view was deleted. */
@@ -118,7 +118,7 @@ export class AggregateBackends implements Backends {
 
   /** See Backends; the servers that are starting for the first time are waited for as by lists (ADR 117). */
   untilStarted(owner: Owner): Promise<void> | undefined {
-    return this.#options.lists.untilStarted(this.#templates(owner), owner);
+    return this.#deps.lists.untilStarted(this.#templates(owner), owner);
   }
 
   async openSession(owner: Owner, profile: ClientProfile, { id }: SessionOpening = {}): Promise<McpSession> {
@@ -127,7 +127,7 @@ export class AggregateBackends implements Backends {
     const handshake = this.#handshake(owner);
     const value = newAggregateSession(owner, profile, handshake, this.#selection.view);
     const session = new AggregateSession({ value, owner, handshake, id }, this.#sessionDeps);
-    this.#options.sessions.add(session, 'new');
+    this.#deps.sessions.add(session, 'new');
     this.#noteOpen(session);
     return session;
   }
@@ -139,10 +139,10 @@ export class AggregateBackends implements Backends {
    * SESSION_LIMIT, SHUTTING_DOWN.
    */
   recoverFrom(id: string, value: AggregateSessionValue, owner: Owner, generation: number): AggregateSession {
-    if (this.#options.sessions.findAny(id) !== undefined) throw sessionLost('it is open already');
-    const handshake = { ...checkRecoverable(value, owner, this.#options.movesUnsafe), greeting: {} };
+    if (this.#deps.sessions.findAny(id) !== undefined) throw sessionLost('it is open already');
+    const handshake = { ...checkRecoverable(value, owner, this.#deps.movesUnsafe), greeting: {} };
     const session = new AggregateSession({ value, owner, handshake, id }, this.#sessionDeps);
-    this.#options.sessions.add(session, 'recovered');
+    this.#deps.sessions.add(session, 'recovered');
     this.#noteOpen(session);
     session.recoverAs(generation);
     return session;
@@ -155,15 +155,15 @@ export class AggregateBackends implements Backends {
       void session.close('rightsChanged');
       return undefined;
     }
-    this.#options.sessions.used(session);
+    this.#deps.sessions.used(session);
     return session;
   }
 
   recoverSession(id: string, owner: Owner): Promise<void> | undefined {
-    return this.#options.sessions.recover(id, owner.id, {
+    return this.#deps.sessions.recover(id, owner.id, {
       isOwn: (value): value is AggregateSessionValue =>
         value.kind !== 'template' && viewIdOf(value) === this.#selection.view,
-      check: async (value) => void checkRecoverable(value, owner, this.#options.movesUnsafe),
+      check: async (value) => void checkRecoverable(value, owner, this.#deps.movesUnsafe),
       make: (value, generation) => void this.recoverFrom(id, value, owner, generation),
     });
   }
@@ -180,7 +180,7 @@ export class AggregateBackends implements Backends {
   #toTemplate(client: Client, bound?: SentTo): ToTemplate {
     return (template, own) => {
       const instanceId = bound?.template === template ? bound.id : undefined;
-      const events$ = this.#options.backendsOf(template).exchange(own, { ...client, instanceId });
+      const events$ = this.#deps.backendsOf(template).exchange(own, { ...client, instanceId });
       return events$.pipe(map(withAggregateInstance(template)));
     };
   }
@@ -195,7 +195,7 @@ export class AggregateBackends implements Backends {
     toTemplate: ToTemplate,
     bound?: string | undefined,
   ): Observable<SourcedEvent> {
-    const { clock, scheduler } = this.#options;
+    const { clock, scheduler } = this.#deps;
     const common = { selection: this.#selection, extensions: this.#extensions, search: this.search };
     return aggregateExchange({ ...common, clock, scheduler, request, client, toTemplate, bound });
   }
@@ -208,7 +208,7 @@ export class AggregateBackends implements Backends {
       filter((list) => wanted.lists.has(list)),
     );
     const own = { lists: wanted.lists, resources: new Set<string>() };
-    const { scheduler, clock } = this.#options;
+    const { scheduler, clock } = this.#deps;
     const notified$ = defer(() => {
       const followed = new Set<string>();
       return permitted$.pipe(
@@ -218,7 +218,7 @@ export class AggregateBackends implements Backends {
         filter((template) => !followed.has(template) && this.#isThere(template, owner)),
         mergeMap((template) => {
           followed.add(template);
-          const changes$ = this.#options.backendsOf(template).changes(owner, profile, own);
+          const changes$ = this.#deps.backendsOf(template).changes(owner, profile, own);
           return changes$.pipe(finalize(() => followed.delete(template)));
         }),
       );
@@ -237,7 +237,7 @@ export class AggregateBackends implements Backends {
     changes$: Observable<ListChange>,
   ): Observable<Notification> {
     const { owner, profile } = client;
-    const { scheduler } = this.#options;
+    const { scheduler } = this.#deps;
     return defer(() => {
       const unknown = new Set(resources);
       if (unknown.size === 0) return EMPTY;
@@ -268,7 +268,7 @@ export class AggregateBackends implements Backends {
           const subscribed = found.map(([asked, { uri }]) => [asked, uri] as const);
           const names = askedNames(subscribed);
           const own = { lists: new Set<ListField>(), resources: new Set(names.keys()) };
-          return this.#options
+          return this.#deps
             .backendsOf(template)
             .changes(owner, profile, own)
             .pipe(
@@ -290,7 +290,7 @@ export class AggregateBackends implements Backends {
    * is deleted meanwhile. An error that leaves this stream would end the process.
    */
   #eachLookUp<T>(lookUp: () => Promise<T>, changes$: Observable<ListChange>): Observable<T> {
-    const { clock, onFault } = this.#options;
+    const { clock, onFault } = this.#deps;
     const changed$ = changes$.pipe(
       filter(({ list }) => list === 'resources' || list === 'resourceTemplates'),
       throttle(() => timer$(clock, LOOKUP_MS), { leading: true, trailing: true }),
@@ -319,12 +319,12 @@ export class AggregateBackends implements Backends {
 
   tool(aggregated: string, owner?: Owner): Tool | undefined {
     const own = owner && this.#selection.directory.knownTarget(aggregated, owner);
-    return own && this.#options.backendsOf(own.template).tool(own.name);
+    return own && this.#deps.backendsOf(own.template).tool(own.name);
   }
 
   relistTool(aggregated: string, owner?: Owner): void {
     const own = owner && this.#selection.directory.knownTarget(aggregated, owner);
-    if (own !== undefined) this.#options.backendsOf(own.template).relistTool(own.name);
+    if (own !== undefined) this.#deps.backendsOf(own.template).relistTool(own.name);
   }
 
   /** It is undefined where all tools are listed. It may change with the view. */
@@ -332,7 +332,7 @@ export class AggregateBackends implements Backends {
     const presentation = this.#selection.presentation();
     if (presentation?.mode !== 'search') return undefined;
     const { directory } = this.#selection;
-    const { scheduler } = this.#options;
+    const { scheduler } = this.#deps;
     if (this.#search?.presentation !== presentation) {
       this.#findable ??= this.#newFindable();
       const mode = new SearchMode({
@@ -347,7 +347,7 @@ export class AggregateBackends implements Backends {
   }
 
   #newFindable(): FindableTools {
-    const { scheduler, clock, indexes } = this.#options;
+    const { scheduler, clock, indexes } = this.#deps;
     const { directory, changed$ } = this.#selection;
     const isShown = ({ list, template }: ListChange) =>
       list === 'tools' && this.#selection.includes(EVERYONE, template);
@@ -366,13 +366,13 @@ export class AggregateBackends implements Backends {
 
   /** True for one of `#templates`, without that list: each stream asks for each template. */
   #isThere(template: string, owner: Owner): boolean {
-    return this.#options.templates().includes(template) && this.#selection.includes(owner, template);
+    return this.#deps.templates().includes(template) && this.#selection.includes(owner, template);
   }
 
   /** The handshake result: one object for equal results, since each session keeps it. */
   #handshake(owner: Owner): Handshake {
     const templates = this.#templates(owner);
-    const handshakesOf = (template: string) => this.#options.backendsOf(template).handshakes(owner);
+    const handshakesOf = (template: string) => this.#deps.backendsOf(template).handshakes(owner);
     const result = aggregateHandshakeResult(
       templates.map((template) => ({ template, handshakes: handshakesOf(template) })),
       this.#selection.presentation(),

@@ -9,7 +9,7 @@ import type { AnySessionValue } from '../../domain/sessions/session-value.ts';
 import type { ReplyWriter } from '../endpoint-types.ts';
 import { notificationMessage, refused } from '../rpc.ts';
 import { canPoll, versionOf } from './legacy-request.ts';
-import { type EventPosition, LegacyStream, MessageLog, type SessionStreamDeps } from './legacy-stream.ts';
+import { type EventPosition, LegacyStream, MessageLog, type SessionStreamOptions } from './legacy-stream.ts';
 
 /** Distinguishes the keys of these streams from those of calls. */
 const KEY_PREFIX = 'get-';
@@ -23,7 +23,7 @@ export function isGetStreamKey(key: string): boolean {
 }
 
 /** The dependencies of a GetStream: those of its LegacyStreams and its own. */
-export interface GetStreamDeps extends SessionStreamDeps {
+export interface GetStreamOptions extends SessionStreamOptions {
   /** The sessions whose clients have opened such a stream in this life. This set outlives the GetStream. */
   readonly listened: WeakSet<McpSession>;
   readonly nextKey: () => string;
@@ -37,7 +37,7 @@ export interface GetStreamDeps extends SessionStreamDeps {
  */
 export class GetStream {
   readonly #session: McpSession;
-  readonly #deps: GetStreamDeps;
+  readonly #options: GetStreamOptions;
   #stream: LegacyStream | undefined;
   #release: (() => void) | undefined;
   /** The waiting messages, by the id of the server's request, or NOTIFICATION. */
@@ -45,10 +45,10 @@ export class GetStream {
   /** True when a notification was dropped, because there was no room or the client read too slowly. */
   #hasDropped = false;
 
-  constructor(session: McpSession, deps: GetStreamDeps) {
+  constructor(session: McpSession, options: GetStreamOptions) {
     this.#session = session;
-    this.#deps = deps;
-    this.#waiting = new MessageLog(deps, { most: LIMITS.undeliveredMessages, dropsOldest: false });
+    this.#options = options;
+    this.#waiting = new MessageLog(options, { most: LIMITS.undeliveredMessages, dropsOldest: false });
     this.#waiting.own();
   }
 
@@ -73,7 +73,7 @@ export class GetStream {
    */
   open(reply: ReplyWriter, after?: EventPosition): void {
     const stream = this.#stream;
-    const isOfThisLife = after?.generation === this.#deps.generation;
+    const isOfThisLife = after?.generation === this.#options.generation;
     if (isOfThisLife && stream?.key === after.key) {
       this.#hold();
       if (!stream.resume(reply, after.number)) this.#hasDropped = true;
@@ -126,11 +126,11 @@ export class GetStream {
   }
 
   #begin(reply: ReplyWriter): void {
-    const key = `${KEY_PREFIX}${this.#deps.nextKey()}`;
-    const stream = new LegacyStream({ ...this.#deps, key, onLost: () => this.#unhold() });
+    const key = `${KEY_PREFIX}${this.#options.nextKey()}`;
+    const stream = new LegacyStream({ ...this.#options, key, onLost: () => this.#unhold() });
     this.#stream = stream;
     this.#hold();
-    this.#deps.listened.add(this.#session);
+    this.#options.listened.add(this.#session);
     stream.begin(reply, canPoll(versionOf(this.#session)));
     this.#goOn(stream);
   }
@@ -141,7 +141,7 @@ export class GetStream {
    */
   #mayHaveLost(before: LegacyStream | undefined): boolean {
     if (before !== undefined) return before.hasMessages;
-    return this.#deps.listened.has(this.#session) || this.#session.generation !== undefined;
+    return this.#options.listened.has(this.#session) || this.#session.generation !== undefined;
   }
 
   #goOn(stream: LegacyStream): void {
@@ -161,7 +161,7 @@ export class GetStream {
     const waiting = this.#waiting.messages;
     this.#waiting.clear();
     for (const { data, number: question } of waiting) {
-      if (question === NOTIFICATION || this.#deps.isPending(question)) stream.send(data);
+      if (question === NOTIFICATION || this.#options.isPending(question)) stream.send(data);
     }
   }
 

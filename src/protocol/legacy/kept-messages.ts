@@ -2,7 +2,7 @@
 // have got them. Source: ADR 165.
 
 import type { Clock } from '../../domain/time/clock.ts';
-import { type LogDeps, MessageLog } from './legacy-stream.ts';
+import { type LogOptions, MessageLog } from './legacy-stream.ts';
 
 const MAX_KEPT = 64;
 /**
@@ -17,8 +17,8 @@ export class KeptMessages {
   readonly #clock: Clock;
   #endKeeping: (() => void) | undefined;
 
-  constructor(deps: LogDeps, clock: Clock) {
-    this.#log = new MessageLog(deps, { most: MAX_KEPT });
+  constructor(options: LogOptions, clock: Clock) {
+    this.#log = new MessageLog(options, { most: MAX_KEPT });
     this.#log.own();
     this.#clock = clock;
   }

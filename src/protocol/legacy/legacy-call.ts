@@ -10,7 +10,7 @@ import { type FaultListener, noteError } from '../endpoint-types.ts';
 import { errorMessage, notificationMessage, type RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { PostAnswer } from './post-answer.ts';
 
-export interface LegacyCallDeps {
+export interface LegacyCallHost {
   /** The template of the session; undefined for an aggregate session. */
   readonly template: string | undefined;
   ask(request: ServerRequest, call: LegacyCall): void;
@@ -26,13 +26,13 @@ export interface LegacyCallDeps {
 export class LegacyCall extends ClientCall<SourcedEvent> {
   readonly id: JsonRpcId;
   readonly post: PostAnswer;
-  readonly #deps: LegacyCallDeps;
+  readonly #host: LegacyCallHost;
 
-  constructor(id: JsonRpcId, post: PostAnswer, deps: LegacyCallDeps, report: CallReport) {
-    super(report, deps.onFault);
+  constructor(id: JsonRpcId, post: PostAnswer, host: LegacyCallHost, report: CallReport) {
+    super(report, host.onFault);
     this.id = id;
     this.post = post;
-    this.#deps = deps;
+    this.#host = host;
   }
 
   override cancel(): boolean {
@@ -44,7 +44,7 @@ export class LegacyCall extends ClientCall<SourcedEvent> {
   // --- for the writer --------------------------------------------------------------------------------------
 
   get pathName(): string | undefined {
-    return this.#deps.template;
+    return this.#host.template;
   }
 
   /** Begins the event stream, which can be resumed. */
@@ -77,7 +77,7 @@ export class LegacyCall extends ClientCall<SourcedEvent> {
   }
 
   override onOver(): void {
-    this.#deps.ended(this);
+    this.#host.ended(this);
   }
 
   #handle(event: ExchangeEvent): void {
@@ -96,7 +96,7 @@ export class LegacyCall extends ClientCall<SourcedEvent> {
         this.post.open()?.notify(notificationMessage(event.method, event.params));
         return;
       case 'request':
-        this.#deps.ask(event, this);
+        this.#host.ask(event, this);
         return;
       case 'interrupted':
         this.post.interrupted(event.retryMs);

@@ -26,13 +26,13 @@ const MAX_EVENTS = 256;
 const KEPT_MS = 60_000;
 
 /** The dependencies of all streams of a session. */
-export interface SessionStreamDeps extends LogDeps {
+export interface SessionStreamOptions extends LogOptions {
   readonly clock: Clock;
   /** The generation of the session, with which event ids begin. */
   readonly generation: number;
 }
 
-interface StreamDeps extends SessionStreamDeps {
+interface StreamOptions extends SessionStreamOptions {
   /** The key of the stream, unique in the process. */
   readonly key: string;
   /** The id of the request, if the stream answers only one: see EventPosition. */
@@ -57,7 +57,7 @@ export interface EventPosition {
  * be dead: the stream is spare then, until the connection breaks off or the client resumes the stream.
  */
 export class LegacyStream {
-  readonly #deps: StreamDeps;
+  readonly #options: StreamOptions;
   readonly #log: MessageLog;
   /** The end of the event ids. */
   readonly #suffix: string;
@@ -71,22 +71,22 @@ export class LegacyStream {
   /** The last time at which a connection carried the stream. */
   #carriedAtMs = 0;
 
-  constructor(deps: StreamDeps) {
-    this.#deps = deps;
-    this.#log = new MessageLog(deps, { most: MAX_EVENTS });
-    this.#suffix = suffixFor(deps.request);
+  constructor(options: StreamOptions) {
+    this.#options = options;
+    this.#log = new MessageLog(options, { most: MAX_EVENTS });
+    this.#suffix = suffixFor(options.request);
   }
 
   get key(): string {
-    return this.#deps.key;
+    return this.#options.key;
   }
 
   get sessionId(): string {
-    return this.#deps.sessionId;
+    return this.#options.sessionId;
   }
 
   get ownerId(): string {
-    return this.#deps.ownerId;
+    return this.#options.ownerId;
   }
 
   get isLive(): boolean {
@@ -138,7 +138,7 @@ export class LegacyStream {
   resume(reply: ReplyWriter, after: number): boolean {
     const hasEnded = this.isFinished;
     this.#detach()?.end();
-    this.#deps.budget.deleteSpare(this);
+    this.#options.budget.deleteSpare(this);
     this.#stage = 'open';
     this.#attach(reply);
     const later = this.#log.messages.filter(({ number }) => number > after);
@@ -192,11 +192,11 @@ export class LegacyStream {
   /** Ends the connection and discards the events. */
   discard(): void {
     if (this.#stage === 'discarded') return;
-    this.#deps.budget.deleteSpare(this);
+    this.#options.budget.deleteSpare(this);
     this.#stage = 'discarded';
     this.#detach()?.end();
     this.#log.clear();
-    this.#deps.onDiscarded?.();
+    this.#options.onDiscarded?.();
   }
 
   #attach(reply: ReplyWriter): void {
@@ -205,8 +205,8 @@ export class LegacyStream {
     this.#socket = reply.stream();
     reply.onGone(() => {
       if (connection !== this.#connections) return;
-      if (this.isFinished) this.#deps.budget.deleteSpare(this);
-      else if (this.#detach() !== undefined) this.#deps.onLost?.();
+      if (this.isFinished) this.#options.budget.deleteSpare(this);
+      else if (this.#detach() !== undefined) this.#options.onLost?.();
     });
   }
 
@@ -218,21 +218,21 @@ export class LegacyStream {
     }
     const socket = this.#detach();
     this.#stage = 'ended';
-    this.#carriedAtMs = this.#deps.clock.now();
+    this.#carriedAtMs = this.#options.clock.now();
     socket?.end();
-    if (socket !== undefined) this.#deps.budget.addSpare(this);
+    if (socket !== undefined) this.#options.budget.addSpare(this);
   }
 
   #detach(): McpStream | undefined {
     const socket = this.#socket;
-    if (socket !== undefined) this.#carriedAtMs = this.#deps.clock.now();
+    if (socket !== undefined) this.#carriedAtMs = this.#options.clock.now();
     this.#socket = undefined;
     this.#log.own();
     return socket;
   }
 
   #idOf(number: number): string {
-    const { generation, key } = this.#deps;
+    const { generation, key } = this.#options;
     return `${generation}-${key}.${number}${this.#suffix}`;
   }
 }
@@ -275,7 +275,7 @@ function tooLarge(id: JsonRpcId): string {
 }
 
 /** The memory in which the messages of a log are counted, and the session and the caller to which they belong. */
-export interface LogDeps {
+export interface LogOptions {
   readonly budget: EventBudget;
   readonly sessionId: string;
   readonly ownerId: string;
@@ -290,7 +290,7 @@ interface StoredMessage {
 
 /** The messages of one log, oldest first, each with a number that the owner of the log chooses. */
 export class MessageLog {
-  readonly #deps: LogDeps;
+  readonly #options: LogOptions;
   readonly #most: number;
   readonly #dropsOldest: boolean;
   #isOwn = false;
@@ -299,8 +299,8 @@ export class MessageLog {
   bytes = 0;
 
   /** `most`: the most messages. `dropsOldest`: the oldest messages make room for new ones. Default: true. */
-  constructor(deps: LogDeps, { most, dropsOldest = true }: { most: number; dropsOldest?: boolean }) {
-    this.#deps = deps;
+  constructor(options: LogOptions, { most, dropsOldest = true }: { most: number; dropsOldest?: boolean }) {
+    this.#options = options;
     this.#most = most;
     this.#dropsOldest = dropsOldest;
   }
@@ -326,7 +326,7 @@ export class MessageLog {
   }
 
   clear(): void {
-    this.#deps.budget.release(this.#deps, this.bytes);
+    this.#options.budget.release(this.#options, this.bytes);
     this.messages = [];
     this.bytes = 0;
   }
@@ -339,12 +339,12 @@ export class MessageLog {
   #dropOldest(): void {
     const { bytes } = this.messages.shift() ?? { bytes: 0 };
     this.bytes -= bytes;
-    this.#deps.budget.release(this.#deps, bytes);
+    this.#options.budget.release(this.#options, bytes);
   }
 
   #takeRoom(bytes: number): boolean {
     const isWithinBounds = this.messages.length < this.#most && this.bytes + bytes <= MAX_LOG_BYTES;
-    return isWithinBounds && this.#deps.budget.take(this.#deps, bytes);
+    return isWithinBounds && this.#options.budget.take(this.#options, bytes);
   }
 }
 
@@ -354,7 +354,7 @@ function ownDataOf(data: Uint8Array | string): Uint8Array | string {
     : inOwnMemory(Buffer.from(data.buffer, data.byteOffset, data.length));
 }
 
-type LogOwner = Pick<LogDeps, 'sessionId' | 'ownerId'>;
+type LogOwner = Pick<LogOptions, 'sessionId' | 'ownerId'>;
 
 /** Bounds the memory of the stored events of all sessions of one endpoint. */
 export class EventBudget {

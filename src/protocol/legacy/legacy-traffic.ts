@@ -23,10 +23,10 @@ import type { Clock } from '../../domain/time/clock.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
 import type { FaultListener, ReplyWriter } from '../endpoint-types.ts';
 import { invalidRequest, notificationMessage, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
-import { GetStream, type GetStreamDeps, isGetStreamKey } from './get-stream.ts';
-import { LegacyCall, type LegacyCallDeps } from './legacy-call.ts';
+import { GetStream, type GetStreamOptions, isGetStreamKey } from './get-stream.ts';
+import { LegacyCall, type LegacyCallHost } from './legacy-call.ts';
 import { LegacyQuestions } from './legacy-questions.ts';
-import { type EventBudget, LegacyStream, positionOf, type SessionStreamDeps } from './legacy-stream.ts';
+import { type EventBudget, LegacyStream, positionOf, type SessionStreamOptions } from './legacy-stream.ts';
 import { PostAnswer } from './post-answer.ts';
 
 /** The most calls of one session that are under way; further ones get QUEUE_FULL. */
@@ -39,7 +39,7 @@ const MAX_REASON_UNITS = 1_024;
  */
 const IDLE_MS = 60_000;
 
-export interface LegacyTrafficDeps extends Pick<GetStreamDeps, 'listened'> {
+export interface LegacyTrafficDeps extends Pick<GetStreamOptions, 'listened'> {
   readonly clock: Clock;
   readonly slowAnswerTimer: SharedTimer;
   readonly budget: EventBudget;
@@ -49,7 +49,7 @@ export interface LegacyTrafficDeps extends Pick<GetStreamDeps, 'listened'> {
 }
 
 /** The calls, streams and questions between one session and its client. */
-export class LegacyTraffic implements LegacyCallDeps {
+export class LegacyTraffic implements LegacyCallHost {
   readonly #session: McpSession;
   readonly #deps: LegacyTrafficDeps;
   readonly #calls = new CallMap<LegacyCall>();
@@ -245,7 +245,7 @@ export class LegacyTraffic implements LegacyCallDeps {
   readonly #openStream = (request: JsonRpcId | undefined) => {
     const key = this.#nextKey();
     const onDiscarded = () => this.#streams?.delete(key);
-    const stream = new LegacyStream({ ...this.#streamDeps, key, request, onDiscarded });
+    const stream = new LegacyStream({ ...this.#streamOptions, key, request, onDiscarded });
     this.#streams ??= new Map();
     this.#streams.set(key, stream);
     return stream;
@@ -254,12 +254,12 @@ export class LegacyTraffic implements LegacyCallDeps {
   #getStreamOf(): GetStream {
     const isPending = (question: number) => this.#questions?.has(question) ?? false;
     const { listened } = this.#deps;
-    const deps = { ...this.#streamDeps, listened, nextKey: () => this.#nextKey(), isPending };
-    this.#getStream ??= new GetStream(this.#session, deps);
+    const options = { ...this.#streamOptions, listened, nextKey: () => this.#nextKey(), isPending };
+    this.#getStream ??= new GetStream(this.#session, options);
     return this.#getStream;
   }
 
-  get #streamDeps(): SessionStreamDeps {
+  get #streamOptions(): SessionStreamOptions {
     const { budget, clock } = this.#deps;
     const { id: sessionId, value } = this.#session;
     return { budget, clock, sessionId, ownerId: value.ownerId, generation: this.#generation };

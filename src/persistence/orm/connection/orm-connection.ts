@@ -7,7 +7,7 @@ import type { Database } from '../../database.ts';
 import { fileIdentity } from './file-synchronization.ts';
 import type { Orm } from './orm.ts';
 
-export interface OrmConnectionDeps {
+export interface OrmConnectionOptions {
   readonly database: Database;
   readonly orm: Orm;
   /** Opens another `orm`, until `signal` aborts. Absent for a database in memory, which would be empty afterwards. */
@@ -19,7 +19,7 @@ export interface OrmConnectionDeps {
 
 /** The connection of a file, or the pool of connections to a server. */
 export class OrmConnection {
-  readonly #deps: OrmConnectionDeps;
+  readonly #options: OrmConnectionOptions;
   /** True while the path names the file that was opened; undefined without a file. */
   readonly #isSameFile: (() => boolean) | undefined;
   #orm: Orm | undefined;
@@ -32,10 +32,10 @@ export class OrmConnection {
   /** Gives up the connection that is being opened. */
   readonly #closing = new AbortController();
 
-  constructor(deps: OrmConnectionDeps) {
-    this.#deps = deps;
-    this.#isSameFile = deps.file === undefined ? undefined : fileIdentity(deps.file);
-    this.#orm = deps.orm;
+  constructor(options: OrmConnectionOptions) {
+    this.#options = options;
+    this.#isSameFile = options.file === undefined ? undefined : fileIdentity(options.file);
+    this.#orm = options.orm;
   }
 
   /** The connection that is in use; undefined when the next operation has to open one. */
@@ -50,7 +50,7 @@ export class OrmConnection {
 
   /** Opens a connection, and makes it the current one. Throws DATABASE_UNAVAILABLE once the store is closed. */
   open(): Promise<Orm> {
-    const { reconnect } = this.#deps;
+    const { reconnect } = this.#options;
     if (this.#isClosed || reconnect === undefined) throw databaseUnavailable(new Error(CLOSED));
     this.#opening ??= reconnect(this.#closing.signal)
       .then((orm) => {
@@ -75,7 +75,7 @@ export class OrmConnection {
 
   /** Notes that an operation has failed for another reason than a conflict. */
   failed(): void {
-    if (this.#deps.database.isFile) this.drop();
+    if (this.#options.database.isFile) this.drop();
     else this.#isLost = true;
   }
 
@@ -85,7 +85,7 @@ export class OrmConnection {
    * `startedAtMs`: of the operation without an answer; undefined if it does not wait for the database.
    */
   dropIfSilentSince(startedAtMs: number | undefined): void {
-    const { database, timeoutMs } = this.#deps;
+    const { database, timeoutMs } = this.#options;
     if (startedAtMs === undefined) return;
     const quietSinceMs = Math.max(startedAtMs, this.#succeededAtMs);
     if (!database.isFile && systemClock.now() - quietSinceMs <= timeoutMs / 2) return;
@@ -98,7 +98,7 @@ export class OrmConnection {
    * wait for the end of that transaction.
    */
   drop(): void {
-    if (this.#deps.reconnect === undefined) return;
+    if (this.#options.reconnect === undefined) return;
     this.#orm?.destroy();
     this.#orm = undefined;
   }

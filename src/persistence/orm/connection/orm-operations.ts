@@ -19,7 +19,7 @@ import { DamagedFileError, driverErrorOf, FullError, withoutValues } from '../..
 import type { Tables } from '../entities.ts';
 import { FileSynchronization } from './file-synchronization.ts';
 import type { Orm } from './orm.ts';
-import { OrmConnection, type OrmConnectionDeps } from './orm-connection.ts';
+import { OrmConnection, type OrmConnectionOptions } from './orm-connection.ts';
 
 export const REVISION = 'registry';
 
@@ -38,7 +38,7 @@ const STOOD_STILL_MS = 1_000;
 /** The longest wait of close() for earlier operations, in ms: a server that does not answer must not delay the end. */
 const CLOSE_MS = 2_000;
 
-interface OrmOperationsDeps extends OrmConnectionDeps {
+interface OrmOperationsOptions extends OrmConnectionOptions {
   readonly onRefusal?: ((code: string, isOutOfSpace: boolean) => void) | undefined;
 }
 
@@ -55,7 +55,7 @@ interface Operation {
 
 /** The operations of a store on its database, from the first one to `close`. */
 export class OrmOperations {
-  readonly #deps: OrmOperationsDeps;
+  readonly #options: OrmOperationsOptions;
   readonly #connection: OrmConnection;
   /** The queue of the writers of this process: while they wait for the row of the revision, they would hold connections. */
   readonly #writers = new SerialQueue();
@@ -73,12 +73,12 @@ export class OrmOperations {
   /** The synchronization of a file, after which its changes are acknowledged; undefined for a server. */
   readonly #synchronization: FileSynchronization | undefined;
 
-  constructor(deps: OrmOperationsDeps) {
-    this.#deps = deps;
-    this.statement = deps.database.statements?.();
-    this.#connection = new OrmConnection(deps);
-    if (deps.database.isFile) this.#turns = new TaskScheduler();
-    const { file, database } = deps;
+  constructor(options: OrmOperationsOptions) {
+    this.#options = options;
+    this.statement = options.database.statements?.();
+    this.#connection = new OrmConnection(options);
+    if (options.database.isFile) this.#turns = new TaskScheduler();
+    const { file, database } = options;
     // Nothing behind a gap in the journal can be recovered. Closing the file stores in the database what the
     // journal has in memory.
     if (file !== undefined)
@@ -92,7 +92,7 @@ export class OrmOperations {
   readonly statement: Statement | undefined;
 
   get database(): Database {
-    return this.#deps.database;
+    return this.#options.database;
   }
 
   run<T>(work: Work<T>): Promise<T> {
@@ -227,7 +227,7 @@ export class OrmOperations {
     const synchronized = () => this.#synchronization?.now().catch(() => undefined);
     const closing = this.#writers.take(() => this.#connection.close(synchronized));
     const leftMs = Math.max(0, this.#endsAtMs - systemClock.now());
-    await settlesWithin(closing, Math.min(this.#deps.timeoutMs, CLOSE_MS, leftMs), systemClock);
+    await settlesWithin(closing, Math.min(this.#options.timeoutMs, CLOSE_MS, leftMs), systemClock);
     this.#connection.destroy();
   }
 
@@ -249,7 +249,7 @@ export class OrmOperations {
       if (!(thrown instanceof GatewayError) || thrown.code !== 'DATABASE_UNAVAILABLE') throw thrown;
       const { cause } = thrown.facts;
       const code = driverErrorOf(cause)?.code;
-      if (!this.#refusesChanges && code) this.#deps.onRefusal?.(code, cause instanceof FullError);
+      if (!this.#refusesChanges && code) this.#options.onRefusal?.(code, cause instanceof FullError);
       this.#refusesChanges = true;
       throw thrown;
     }
@@ -261,7 +261,7 @@ export class OrmOperations {
     work: OperationWork<T>,
     finish?: () => Promise<void>,
   ): Promise<T> {
-    const timeoutMs = Math.min(this.#deps.timeoutMs, Math.max(0, this.#endsAtMs - systemClock.now()));
+    const timeoutMs = Math.min(this.#options.timeoutMs, Math.max(0, this.#endsAtMs - systemClock.now()));
     const timer = new AbortController();
     this.#timers.add(timer);
     const operation: Operation = { startedAt: undefined, hasEnded: false, delivered: 'no' };
@@ -313,7 +313,7 @@ export class OrmOperations {
         if (failure !== 'conflict') {
           this.#connection.failed();
           const cause = withoutValues(thrown, driverError);
-          const { file } = this.#deps;
+          const { file } = this.#options;
           if (failure === 'full')
             throw databaseFull(new FullError(codeOf(cause) ?? 'unknown', cause), operation.delivered);
           const isDamage = failure === 'damaged' && file !== undefined;

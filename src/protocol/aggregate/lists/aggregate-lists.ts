@@ -54,7 +54,7 @@ export function isSameInput(one: readonly GatheredList[], other: readonly Gather
   );
 }
 
-export interface AggregateListsOptions extends Timing {
+export interface AggregateListsDeps extends Timing {
   readonly backendsOf: (template: string) => Backends;
   /** True for a template with instances. Default: all have some. */
   readonly hasInstances?: ((template: string) => boolean) | undefined;
@@ -84,7 +84,7 @@ const NOTHING: FoundList = { items: [], bytes: 0 };
 export class AggregateLists {
   /** Hot: a list that was served as missing or stale can be read now, or a late answer differs from the list that was served. */
   readonly late$ = new Subject<ListChange>();
-  readonly #options: AggregateListsOptions;
+  readonly #deps: AggregateListsDeps;
   readonly #scheduler: TaskScheduler;
   readonly #reader: ListReader;
   readonly #remembered = new FairLruMap<Crawled>(MAX_REMEMBERED_BYTES);
@@ -101,10 +101,10 @@ export class AggregateLists {
   readonly #incomplete = new LruMap<Set<ListField>>(LIMITS.templates);
   #watch: Subscription | undefined;
 
-  constructor(options: AggregateListsOptions) {
-    this.#options = options;
-    this.#scheduler = options.scheduler;
-    this.#reader = options.reader;
+  constructor(deps: AggregateListsDeps) {
+    this.#deps = deps;
+    this.#scheduler = deps.scheduler;
+    this.#reader = deps.reader;
   }
 
   /**
@@ -147,7 +147,7 @@ export class AggregateLists {
    * Undefined when there are none. Never rejects.
    */
   untilStarted(templates: readonly string[], owner: Owner): Promise<void> | undefined {
-    const { backendsOf } = this.#options;
+    const { backendsOf } = this.#deps;
     const unknown = templates.filter((template) => backendsOf(template).handshakes(owner).length === 0);
     if (unknown.length === 0) return undefined;
     const wait = (template: string) =>
@@ -158,7 +158,7 @@ export class AggregateLists {
   /** True when an instance of the template announces the list, or the last one that was connected did. */
   offers(list: ListField, template: string, owner: Owner): boolean {
     const capability = list === 'resourceTemplates' ? 'resources' : list;
-    const handshakes = this.#options.backendsOf(template).handshakes(owner);
+    const handshakes = this.#deps.backendsOf(template).handshakes(owner);
     return handshakes.some(
       ({ era, capabilities }) => era === 'bare' || capabilities[capability] !== undefined,
     );
@@ -166,7 +166,7 @@ export class AggregateLists {
 
   /** True when an instance of the template announces an extension whose last segment is this one. */
   announces(extension: string, template: string, owner: Owner): boolean {
-    const handshakes = this.#options.backendsOf(template).handshakes(owner);
+    const handshakes = this.#deps.backendsOf(template).handshakes(owner);
     return handshakes.some(({ capabilities: { extensions } }) =>
       Object.keys(Object(extensions)).some((id) => id.slice(id.lastIndexOf('/') + 1) === extension),
     );
@@ -174,14 +174,14 @@ export class AggregateLists {
 
   /** True when an instance of the template has tasks: those of the legacy era, or those of the extension. */
   hasTasks(template: string, owner: Owner): boolean {
-    const handshakes = this.#options.backendsOf(template).handshakes(owner);
+    const handshakes = this.#deps.backendsOf(template).handshakes(owner);
     const isLegacy = handshakes.some(({ capabilities }) => capabilities.tasks !== undefined);
     return isLegacy || this.announces('tasks', template, owner);
   }
 
   async #listed(list: ListField, template: string, client: Client): Promise<FoundList> {
     const { owner, profile } = client;
-    const { backendsOf, hasInstances, kept } = this.#options;
+    const { backendsOf, hasInstances, kept } = this.#deps;
     const backends = backendsOf(template);
     if (backends.handshakes(owner).length === 0) {
       if (hasInstances?.(template) === false) return NOTHING;
@@ -209,12 +209,12 @@ export class AggregateLists {
   /** Waits while the template is starting for the first time, at most so long, and as #restMs says for all requests of its owner. */
   async #untilConnected(template: string, owner: Owner, mostMs: number): Promise<void> {
     const key = startKeyOf(template, owner);
-    const started = this.#starts.get(key) ?? this.#options.backendsOf(template).untilStarted?.(owner);
+    const started = this.#starts.get(key) ?? this.#deps.backendsOf(template).untilStarted?.(owner);
     if (started === undefined) return;
     const forget = () => this.#starts.delete(key);
     if (!this.#starts.has(key)) started.then(forget, forget);
     this.#starts.set(key, started);
-    await settlesWithin(started, Math.min(this.#restMs(key), mostMs), this.#options.clock);
+    await settlesWithin(started, Math.min(this.#restMs(key), mostMs), this.#deps.clock);
   }
 
   /**
@@ -222,7 +222,7 @@ export class AggregateLists {
    * forgotten: a template that is registered again starts for the first time.
    */
   #restMs(key: string): number {
-    const now = this.#options.clock.now();
+    const now = this.#deps.clock.now();
     const firstAtMs = this.#firstAtMs.get(key) ?? now;
     this.#firstAtMs.set(key, firstAtMs);
     const restMs = firstAtMs + FIRST_WAIT_MS - now;
@@ -233,7 +233,7 @@ export class AggregateLists {
   #incompleteList(list: ListField, template: string, found: FoundList): FoundList {
     const lists = this.#incomplete.get(template) ?? new Set();
     this.#incomplete.set(template, lists.add(list));
-    this.#watch ??= this.#options.recovered$?.subscribe((recovered) => this.#announce(recovered));
+    this.#watch ??= this.#deps.recovered$?.subscribe((recovered) => this.#announce(recovered));
     return found;
   }
 
@@ -247,7 +247,7 @@ export class AggregateLists {
   }
 
   #begin(key: string, list: ListField, template: string, client: Client): Promise<FoundList> {
-    const { backendsOf, listChanges$, onListed, kept, clock } = this.#options;
+    const { backendsOf, listChanges$, onListed, kept, clock } = this.#deps;
     const last = this.#remembered.get(key);
     const firstKey = firstKeyOf(list, template, client);
     const isCurrent = () => this.#crawls.get(key) === crawl;
@@ -332,7 +332,7 @@ export class AggregateLists {
     };
     const read = await this.#reader.read(list, reading, (found) => found);
     if (read.items.length === 0 && isRefused) return REFUSED;
-    return { ...read, readAtMs: this.#options.clock.now(), staleMs };
+    return { ...read, readAtMs: this.#deps.clock.now(), staleMs };
   }
 }
 

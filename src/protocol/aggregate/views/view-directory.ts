@@ -30,7 +30,7 @@ const MAX_COMPILED = 32;
 export const COMPILED_BYTES = 128 * 1024 * 1024;
 const ITEM_BYTES = 1_280;
 
-export interface ViewDirectoryDeps {
+export interface ViewDirectoryOptions {
   readonly lists: AggregateLists;
   readonly scheduler: TaskScheduler;
   /** The view that is in force now. */
@@ -103,7 +103,7 @@ export class ViewDirectory implements Directory {
   /** The key of its lists among those of all views. */
   readonly #id = randomUUID();
   readonly #ofAllViews: LruMap<CompiledLists>;
-  readonly #deps: ViewDirectoryDeps;
+  readonly #options: ViewDirectoryOptions;
   readonly #compiled: Compiled[] = [];
   /** The items that the lists show to callers with rights to some tools. */
   readonly #allowed = new PerList<readonly JsonObject[]>();
@@ -116,9 +116,9 @@ export class ViewDirectory implements Directory {
   /** Lists that are being compiled, in several turns: callers that ask meanwhile share them. */
   readonly #compiling = new Set<Compilable & { readonly compiled: Promise<Compiled> }>();
 
-  constructor(deps: ViewDirectoryDeps) {
-    this.#deps = deps;
-    this.#ofAllViews = deps.compiledLists ?? compiledLists();
+  constructor(options: ViewDirectoryOptions) {
+    this.#options = options;
+    this.#ofAllViews = options.compiledLists ?? compiledLists();
   }
 
   close(): void {
@@ -129,7 +129,7 @@ export class ViewDirectory implements Directory {
     this.#compiled.length = 0;
     this.#ofCaller.tools.clear();
     this.#ofCaller.prompts.clear();
-    this.#deps.view().forget();
+    this.#options.view().forget();
   };
 
   #used(): void {
@@ -139,7 +139,7 @@ export class ViewDirectory implements Directory {
 
   /** Owners of resources, learnt again when the view changes. */
   get uris(): ResourceTargets {
-    const { lists, templates, view, scheduler } = this.#deps;
+    const { lists, templates, view, scheduler } = this.#options;
     const compiled = view();
     if (this.#uris?.compiled !== compiled) {
       const mayRead = (template: string, uri: string) => compiled.mayRead(template, uri);
@@ -169,7 +169,7 @@ export class ViewDirectory implements Directory {
     const { owner } = client;
     if (list === 'tools' || list === 'prompts') this.#ofCaller[list].set(owner.id, compiled);
     const mayHaveOf = ({ template }: { readonly template: string }) => mayUseInView(owner, template);
-    const isLimited = owner.tools !== undefined && !this.#deps.isOfAllTemplates;
+    const isLimited = owner.tools !== undefined && !this.#options.isOfAllTemplates;
     if (!isLimited || (list !== 'tools' && gathered.every(mayHaveOf))) {
       return listingOf(compiled.items, gathered, () => {
         compiled.result ??= JsonText.ofValue({ [list]: compiled.items });
@@ -186,7 +186,7 @@ export class ViewDirectory implements Directory {
   async #allowedIn({ chosen, items, list }: Compiled, owner: Owner): Promise<readonly JsonObject[]> {
     const allowed: JsonObject[] = [];
     const groups = groupsToMatch(chosen.entries(), ([, { own }]) => own);
-    await this.#deps.scheduler.each(groups, (group) => {
+    await this.#options.scheduler.each(groups, (group) => {
       for (const [index, each] of group) {
         const item = items[index];
         if (item !== undefined && isAllowed(owner, list, each)) allowed.push(item);
@@ -207,15 +207,15 @@ export class ViewDirectory implements Directory {
    * caller.
    */
   #gather(list: ListField, client: Client): Promise<GatheredList[]> {
-    const { lists, templates, isOfAllTemplates } = this.#deps;
+    const { lists, templates, isOfAllTemplates } = this.#options;
     const { tools: _, ...owner } = client.owner;
     return lists.gather(list, templates(client.owner), isOfAllTemplates ? client : { ...client, owner });
   }
 
   /** The names of these tools if all of them were listed. Gives none away. */
   namesOf(chosen: readonly ChosenItem[]): readonly string[] {
-    const { names = 'bare', name_length: length = 64 } = this.#deps.view().definition;
-    return givenNames(chosen, { names, length, targets: this.#deps.nameTargets().tools }).listed;
+    const { names = 'bare', name_length: length = 64 } = this.#options.view().definition;
+    return givenNames(chosen, { names, length, targets: this.#options.nameTargets().tools }).listed;
   }
 
   async targetOfName(
@@ -231,7 +231,7 @@ export class ViewDirectory implements Directory {
 
   knownTarget(name: string, owner: Owner, list: 'tools' | 'prompts' = 'tools'): OwnTarget | undefined {
     const compiled = this.#ofCaller[list].get(owner.id);
-    if (compiled === undefined || compiled.version !== this.#deps.version()) return undefined;
+    if (compiled === undefined || compiled.version !== this.#options.version()) return undefined;
     const listed = compiled.byName.get(name);
     if (listed !== undefined && this.#mayHave(owner, list, listed)) return targetOf(listed, compiled, name);
     const [only, ...others] = this.#unlisted(name, list, compiled).filter((each) =>
@@ -244,7 +244,7 @@ export class ViewDirectory implements Directory {
 
   /** The items that a name stands for which is not listed: a prefixed one, or the own name of a tool. */
   #unlisted(name: string, list: 'tools' | 'prompts', compiled: Compiled): readonly ChosenItem[] {
-    if (this.#deps.isOfAllTemplates) {
+    if (this.#options.isOfAllTemplates) {
       compiled.byPrefixed ??= new Map(
         [...compiled.byName.values()].map((each) => [prefixedName(each), each]),
       );
@@ -257,7 +257,7 @@ export class ViewDirectory implements Directory {
 
   /** True when the caller may use the template: its last list may be from a time when it had other rights. */
   #mayHave(owner: Owner, list: 'tools' | 'prompts', item: ChosenItem): boolean {
-    const { isOfAllTemplates, templates } = this.#deps;
+    const { isOfAllTemplates, templates } = this.#options;
     if (isOfAllTemplates && !templates(owner).includes(item.template)) return false;
     return isAllowed(owner, list, item);
   }
@@ -274,7 +274,7 @@ export class ViewDirectory implements Directory {
    * it may have its list again when the call arrives.
    */
   #ofMissing(name: string, list: 'tools' | 'prompts', missing: Listing['missing']): OwnTarget | undefined {
-    const targets = this.#deps.nameTargets()[list];
+    const targets = this.#options.nameTargets()[list];
     const target = ownField(targets, name);
     const at = target?.indexOf('/') ?? -1;
     const own =
@@ -282,7 +282,7 @@ export class ViewDirectory implements Directory {
         ? splitName(name)
         : { template: target.slice(0, at), name: target.slice(at + 1) };
     if (own === undefined || !missing.some(({ template }) => template === own.template)) return undefined;
-    const view = this.#deps.view();
+    const view = this.#options.view();
     const source = view.definition.from.find(({ template }) => template === own.template);
     // Also undefined where the changes of this source need its list.
     if (source === undefined || !view.isByName(own.template) || source.defaults !== undefined)
@@ -301,7 +301,7 @@ export class ViewDirectory implements Directory {
     const inputs = gathered.filter(({ missing }) => missing === undefined);
     const isLegacy = !MODERN_VERSIONS.some((version) => version === profile.protocolVersion);
     const view = await this.#choose(list, inputs);
-    const version = this.#deps.version();
+    const version = this.#options.version();
     const uris = list === 'prompts' ? 0 : this.uris.version;
     const isSame = (known: Compilable) =>
       known.list === list &&
@@ -330,9 +330,10 @@ export class ViewDirectory implements Directory {
 
   /** Resolves with the view in force, which has chosen from these lists. */
   async #choose(list: ListField, inputs: Compiled['inputs']): Promise<CompiledView> {
-    const view = this.#deps.view();
-    for (const { template, items } of inputs) await view.choose(list, template, items, this.#deps.scheduler);
-    return view === this.#deps.view() ? view : this.#choose(list, inputs);
+    const view = this.#options.view();
+    for (const { template, items } of inputs)
+      await view.choose(list, template, items, this.#options.scheduler);
+    return view === this.#options.view() ? view : this.#choose(list, inputs);
   }
 
   /** A tool that did not get its name counts by the name that it wishes, too: the globs may have been written for that. */
@@ -343,7 +344,7 @@ export class ViewDirectory implements Directory {
     if (isConfirmed === undefined) return undefined;
     const isBare = definition.names !== 'prefixed';
     const asking = new Set<ChosenItem>();
-    await this.#deps.scheduler.each(
+    await this.#options.scheduler.each(
       groupsToMatch(named, ([name]) => name),
       (group) => {
         for (const [name, item] of group)
@@ -364,20 +365,20 @@ export class ViewDirectory implements Directory {
       const names = { given: NO_GIVEN, byName: new Map(), byOwn: new Map(), asking: undefined };
       return { ...from, ...names, waiting: new Map(), chosen: all, items, result: undefined };
     }
-    const waiting = (list === 'tools' ? await this.#deps.waiting?.(all) : undefined) ?? new Map();
+    const waiting = (list === 'tools' ? await this.#options.waiting?.(all) : undefined) ?? new Map();
     // Another instance may still have the approved definition of a changed tool: its calls find that one.
     const callable = all.filter((item) => waiting.get(item)?.hasApproved !== false);
     const { names = 'bare', name_length: length = 64 } = from.view.definition;
-    const isReserved = this.#deps.isOfAllTemplates
+    const isReserved = this.#options.isOfAllTemplates
       ? (name: string) => isLikePrefixed(name, from.view)
       : undefined;
     const given = givenNames(callable, {
       names,
       length,
-      targets: this.#deps.nameTargets()[list],
+      targets: this.#options.nameTargets()[list],
       isReserved,
     });
-    if (Object.keys(given.newTargets).length > 0) this.#deps.keepTargets(list, given.newTargets);
+    if (Object.keys(given.newTargets).length > 0) this.#options.keepTargets(list, given.newTargets);
     const named = callable.map((each, index) => [given.listed[index] ?? '', each] as const);
     const shown = waiting.size === 0 ? named : named.filter(([, each]) => !waiting.has(each));
     const items = shown.map(([name, each]) => {
