@@ -1,13 +1,13 @@
 // One node that a spec drives by events: what its rules answer is what must follow. Source: ADR 146.
 
-import type { LifeRow, Moment, ProgramRow } from '../../../src/cluster/rules/rows.ts';
 import {
   type NodeAction,
   type NodeEvent,
   type NodeState,
   newNode,
-  stepNode,
-} from '../../../src/cluster/rules/step-node.ts';
+} from '../../../src/cluster/rules/node-state.ts';
+import type { LifeRow, Moment, ProgramRow } from '../../../src/cluster/rules/rows.ts';
+import { stepNode } from '../../../src/cluster/rules/step-node.ts';
 import type { LifeEnd } from '../../../src/domain/nodes/life.ts';
 
 /** A node `a` at a time of its own. Its database has these rows; they are read, and heartbeats are answered, unless it is away. */

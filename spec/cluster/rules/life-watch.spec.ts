@@ -2,8 +2,8 @@
 // must follow.
 
 import * as assert from 'uvu/assert';
+import { standings } from '../../../src/cluster/rules/node-state.ts';
 import type { LifeRow } from '../../../src/cluster/rules/rows.ts';
-import { standings } from '../../../src/cluster/rules/step-node.ts';
 import type { LifeEnd } from '../../../src/domain/nodes/life.ts';
 import { suite } from '../../helpers/suite.ts';
 import { Driven, EXPIRED, endsOf, joined, REFUSED, row, typesOf } from './driven.ts';

@@ -1,8 +1,8 @@
 // The rules of a node for its own life, sentence by sentence of ADR 146: each test is a few events, and the actions that must follow.
 
 import * as assert from 'uvu/assert';
+import { isAlone, standings } from '../../../src/cluster/rules/node-state.ts';
 import type { LifeRow } from '../../../src/cluster/rules/rows.ts';
-import { isAlone, standings } from '../../../src/cluster/rules/step-node.ts';
 import type { LifeEnd } from '../../../src/domain/nodes/life.ts';
 import { suite } from '../../helpers/suite.ts';
 import { Driven, EXPIRED, endsOf, joined, program, REFUSED, row, typesOf } from './driven.ts';

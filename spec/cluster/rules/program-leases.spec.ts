@@ -1,7 +1,7 @@
 // The rules of a node for programs, sentence by sentence of ADR 146: each test is a few events, and the actions that must follow.
 
 import * as assert from 'uvu/assert';
-import { type NodeAction, newNode } from '../../../src/cluster/rules/step-node.ts';
+import { type NodeAction, newNode } from '../../../src/cluster/rules/node-state.ts';
 import { rendezvousOrder } from '../../../src/domain/nodes/rendezvous.ts';
 import { suite } from '../../helpers/suite.ts';
 import { Driven, EXPIRED, joined, program, REFUSED, row, typesOf } from './driven.ts';

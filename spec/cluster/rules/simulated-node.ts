@@ -1,14 +1,14 @@
 // A process of a simulated cluster: it carries out the actions of the rules against the world, has a reaper, and serves sessions (simulated-sessions.ts). A frozen
 // process (SIGSTOP) gets its events when it continues, a killed one gets none.
 
-import type { LifeRow, Moment } from '../../../src/cluster/rules/rows.ts';
 import {
   type NodeAction,
   type NodeEvent,
   type NodeState,
   newNode,
-  stepNode,
-} from '../../../src/cluster/rules/step-node.ts';
+} from '../../../src/cluster/rules/node-state.ts';
+import type { LifeRow, Moment } from '../../../src/cluster/rules/rows.ts';
+import { stepNode } from '../../../src/cluster/rules/step-node.ts';
 import { type ServingNode, SimulatedSessions } from './simulated-sessions.ts';
 import { type Machine, replace, Violation, type World } from './simulated-world.ts';
 import { beaten, ended, released, taken } from './updates.ts';

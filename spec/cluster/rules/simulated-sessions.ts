@@ -1,7 +1,7 @@
 // The sessions of a process of a simulated cluster: it opens, serves, forwards and claims them by the rule of their holders.
 
+import type { NodeState } from '../../../src/cluster/rules/node-state.ts';
 import type { LifeRow } from '../../../src/cluster/rules/rows.ts';
-import type { NodeState } from '../../../src/cluster/rules/step-node.ts';
 import { RELEASED } from '../../../src/domain/nodes/life.ts';
 import { decideSession } from '../../../src/domain/sessions/session-holder.ts';
 import { replace, Violation, type World } from './simulated-world.ts';

@@ -8,9 +8,9 @@ import { jsonIn } from '../../domain/json/json.ts';
 import type { NodeLife, ProgramHost } from '../../domain/nodes/nodes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { ProgramStore, StoredProgram } from '../../persistence/store.ts';
+import type { NodeState } from '../rules/node-state.ts';
 import type { ProgramAction } from '../rules/program-leases.ts';
 import type { ProgramRow } from '../rules/rows.ts';
-import type { NodeState } from '../rules/step-node.ts';
 import type { KnownLives } from './known-lives.ts';
 import type { NodeRules } from './node-rules.ts';
 

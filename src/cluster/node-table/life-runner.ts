@@ -8,7 +8,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import type { NodeStore } from '../../persistence/store.ts';
 import type { PeerProber } from '../channel/peer-prober.ts';
 import type { ReachableLife } from '../reachable-life.ts';
-import type { NodeAction } from '../rules/step-node.ts';
+import type { NodeAction } from '../rules/node-state.ts';
 import type { KnownLives } from './known-lives.ts';
 import type { LifeDoubt } from './life-doubt.ts';
 import type { LifeReads } from './life-reads.ts';

@@ -2,9 +2,10 @@
 // hands the actions that follow to the table.
 
 import type { Clock } from '../../domain/time/clock.ts';
+import { type NodeAction, type NodeEvent, type NodeState, newNode } from '../rules/node-state.ts';
 import { isInDoubt } from '../rules/own-life.ts';
 import type { Moment } from '../rules/rows.ts';
-import { type NodeAction, type NodeEvent, type NodeState, newNode, stepNode } from '../rules/step-node.ts';
+import { stepNode } from '../rules/step-node.ts';
 import { STORE_ANSWER_MS } from '../rules/times.ts';
 
 interface NodeRulesOptions {

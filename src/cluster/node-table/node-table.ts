@@ -27,8 +27,8 @@ import type {
 import type { PeerProber } from '../channel/peer-prober.ts';
 import { KEY_SETTING, knowsDeploymentKey, otherKey } from '../deployment-key.ts';
 import type { ReachableLife } from '../reachable-life.ts';
+import { isAlone, type NodeAction, type NodeState, standings } from '../rules/node-state.ts';
 import type { LifeRow } from '../rules/rows.ts';
-import { isAlone, type NodeAction, type NodeState, standings } from '../rules/step-node.ts';
 import { KNOWN_MS, STORE_ANSWER_MS } from '../rules/times.ts';
 import { CopiedDatabases } from './copied-databases.ts';
 import { DatabaseOpinions } from './database-opinions.ts';
