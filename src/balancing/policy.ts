@@ -183,9 +183,8 @@ type Rows = typeof POLICY;
 export type TemplatePolicy = { readonly [Key in keyof Rows]: Rows[Key]['default'] };
 export type StrategyName = TemplatePolicy['strategy'];
 
-/** The keys of rows that the gateway sets, and of those that templates set. */
-export type GatewayKey = KeyExcept<'template'>;
-type KeyExcept<Excluded extends SetBy> = {
+/** The keys of the rows, without those that only `Excluded` sets. */
+export type KeyExcept<Excluded extends SetBy> = {
   [Key in keyof Rows]: Rows[Key]['setBy'] extends Excluded ? never : Key;
 }[keyof Rows];
 

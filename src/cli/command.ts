@@ -55,12 +55,6 @@ export interface Command {
   readonly run: (input: CommandInput, terminal: Terminal) => Promise<number>;
 }
 
-/** Commands under one heading of help. */
-export interface CommandBlock {
-  readonly title: string;
-  readonly commands: readonly Command[];
-}
-
 /** `--port` of `--port <number>`. */
 export function optionFlag({ flags }: OptionDefinition): string {
   return flags.replace(/ .*$/, '');

@@ -10,13 +10,11 @@ import { readAll, type Setting, type SettingNames, type ValuesOf } from './setti
 import { ALL_SETTINGS, SETTINGS } from './settings.ts';
 import { type Found, type Prefix, Sources, type SourcesOptions, unknownVariables } from './sources.ts';
 
-type ReadSettings = Omit<typeof SETTINGS, 'host' | 'port'>;
-
 /**
  * The settings of one gateway: complete, checked, times in milliseconds. One property per row of the table of
  * settings; properties that follow from several rows are declared here.
  */
-export interface Config extends ValuesOf<Omit<ReadSettings, 'nodeId'>> {
+export interface Config extends ValuesOf<Omit<typeof SETTINGS, 'host' | 'port' | 'nodeId'>> {
   /** The addresses to listen on, at least one. */
   readonly listeners: readonly ListenAddress[];
   /** True when no port is set: then one port in use is a warning, and two are an error. */

@@ -1,12 +1,12 @@
 // The settings of the gateway that are the defaults of templates: rows of the table in balancing/policy.ts.
 
-import { type AnyRow, type GatewayKey, POLICY_ROWS, type TemplatePolicy } from '../balancing/policy.ts';
+import { type AnyRow, type KeyExcept, POLICY_ROWS, type TemplatePolicy } from '../balancing/policy.ts';
 import { definedFields } from '../domain/json/json.ts';
 import * as types from './setting-types.ts';
 import { type Setting, setting } from './setting-types.ts';
 
 /** The rows of balancing/policy.ts that the gateway sets. */
-export function policySettings(): { readonly [Key in GatewayKey]: Setting<TemplatePolicy[Key]> } {
+export function policySettings(): { readonly [Key in KeyExcept<'template'>]: Setting<TemplatePolicy[Key]> } {
   const rows = POLICY_ROWS.filter(({ setBy }) => setBy !== 'template').map((row) => [
     row.key,
     policySetting(row),

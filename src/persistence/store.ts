@@ -271,8 +271,6 @@ export interface StoredSession extends NodeLife {
   readonly usedAt: string;
 }
 
-export type SessionChange = Pick<StoredSession, 'key' | 'value' | 'usedAt'>;
-
 /** The most rows of one operation of a SessionStore: databases limit the values in a list. */
 export const MAX_SESSION_ROWS = 100;
 
@@ -287,7 +285,10 @@ export interface SessionStore {
   /**
    * Changes the rows that the life holds. Resolves with the life that holds each row, by key, without the keys that have no row.
    */
-  update(life: string, changes: readonly SessionChange[]): Promise<ReadonlyMap<string, string>>;
+  update(
+    life: string,
+    changes: readonly Pick<StoredSession, 'key' | 'value' | 'usedAt'>[],
+  ): Promise<ReadonlyMap<string, string>>;
   /** The rows of these keys, without those that do not exist or cannot be decrypted. */
   read(keys: readonly string[]): Promise<StoredSession[]>;
   /**

@@ -5,17 +5,14 @@ import type { Observable } from 'rxjs';
 import { asGatewayError, hasCode } from '../domain/errors/errors.ts';
 import { shuttingDown } from '../domain/errors/gateway-errors.ts';
 import type { GatewayEvent } from '../domain/events/events.ts';
-import type { Clock } from '../domain/time/clock.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import type { Timing } from '../domain/time/task-scheduler.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import { ChangeQueue } from './change-queue.ts';
 import { Follower } from './follower.ts';
 
-interface RegistryChangesDeps {
+interface RegistryChangesDeps extends Timing {
   readonly store: Pick<Store, 'revision'>;
-  readonly clock: Clock;
-  readonly scheduler: TaskScheduler;
   readonly emit: (event: GatewayEvent) => void;
   /** Reads the store, and puts in force what is not yet. */
   readonly apply: () => Promise<void>;

@@ -50,11 +50,6 @@ function isEmpty(texts: object): boolean {
   return Object.keys(texts).length === 0;
 }
 
-interface Launch {
-  readonly command?: string | undefined;
-  readonly args: readonly string[];
-}
-
 interface LaunchOptions {
   /** The folder from which node_modules folders are searched upwards. Default: that of this file. */
   readonly from?: string;
@@ -67,7 +62,10 @@ interface LaunchOptions {
  * program when the package is installed and, if a version is given, in exactly that version. Anything else
  * (other options of npx, `@latest`, a program that Node alone does not run) stays unchanged.
  */
-export function launchOf<L extends Launch>(launch: L, options: LaunchOptions = {}): L {
+export function launchOf<L extends Pick<InstanceDefinition, 'command' | 'args'>>(
+  launch: L,
+  options: LaunchOptions = {},
+): L {
   const { from = import.meta.dirname, node = process.execPath } = options;
   const [yes, wanted, ...rest] = launch.args;
   const isNpx = /^npx(\.cmd)?$/i.test(launch.command ?? '') && (yes === '-y' || yes === '--yes');

@@ -1,6 +1,6 @@
 // TABLE of all commands in the order of help, and their headings in the reference. Commands about one subject share a file.
 
-import type { Command, CommandBlock } from '../command.ts';
+import type { Command } from '../command.ts';
 import { apiKeyCreate, apiKeyList, apiKeyRevoke } from './api-keys.ts';
 import { templateApprove, templateTools, viewApprove, viewTools } from './approvals.ts';
 import { gatewayAudit } from './audit.ts';
@@ -48,7 +48,7 @@ import { userCreate, userDelete, userLink, userList, userSet, userSetPassword, u
 import { viewDelete, viewList, viewPreview, viewSet, viewShow } from './views.ts';
 
 /** The headings of the reference, each with its commands. */
-export const COMMAND_BLOCKS: readonly CommandBlock[] = [
+export const COMMAND_BLOCKS: readonly { readonly title: string; readonly commands: readonly Command[] }[] = [
   {
     title: 'Gateway',
     commands: [

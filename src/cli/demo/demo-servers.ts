@@ -4,17 +4,12 @@ import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import type { FoundInstance } from '../../domain/instances/found-instances.ts';
 import type { InstanceInput } from '../../domain/instances/instance.ts';
 import { defaultTransport } from '../../domain/instances/transport-kinds.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';
 import { instanceInputOf, launchOf } from '../../templates/launch.ts';
-
-export interface DemoServer {
-  readonly template: string;
-  readonly id: string;
-  readonly input: InstanceInput;
-}
 
 /** The template with two instances over stdio and one over Streamable HTTP. Each other template has one instance. */
 export const SHOWCASE = 'everything';
@@ -33,7 +28,10 @@ export async function planDemo(scratch: string, templates?: string) {
   return { servers: planned.flat(), problems: catalogue.problems };
 }
 
-function plan(template: TemplateDefinition, scratch: string): Promise<DemoServer[]> {
+function plan(
+  template: TemplateDefinition,
+  scratch: string,
+): Promise<Pick<FoundInstance, 'template' | 'id' | 'input'>[]> {
   const numbers = template.id === SHOWCASE ? [1, 2, 3] : [1];
   return Promise.all(
     numbers.map(async (number) => {

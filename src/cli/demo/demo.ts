@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { filter, firstValueFrom, fromEvent, map, merge, timer } from 'rxjs';
 import type { Auth } from '../../auth/auth.ts';
 import { messageOf } from '../../domain/errors/errors.ts';
+import type { FoundInstance } from '../../domain/instances/found-instances.ts';
 import { defaultTransport, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
@@ -16,7 +17,7 @@ import type { Gateway } from '../../gateway/gateway.ts';
 import { writeFailure } from '../failures.ts';
 import { printable } from '../output.ts';
 import type { Terminal } from '../terminal.ts';
-import { type DemoServer, planDemo, SHOWCASE } from './demo-servers.ts';
+import { planDemo, SHOWCASE } from './demo-servers.ts';
 
 interface DemoSetup {
   readonly gateway: Pick<Gateway, 'register' | 'events$' | 'instance' | 'views'>;
@@ -113,7 +114,7 @@ const WITH_KEY = 'Those that sign in by a browser need no key; others send it in
 /** Starts one server. Never rejects, so that the other servers continue. */
 async function start(
   gateway: DemoSetup['gateway'],
-  { template, id, input }: DemoServer,
+  { template, id, input }: Pick<FoundInstance, 'template' | 'id' | 'input'>,
   signal: AbortSignal,
 ) {
   const startedAtMs = performance.now();

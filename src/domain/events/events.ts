@@ -193,13 +193,13 @@ export const EVENTS = {
   'upstream.ended': fields<ConversationFields & ClientEndFields>(),
   'template.changed': fields<EventFields & { readonly template: string }>(),
   /** A view is new, changed or deleted. */
-  'view.changed': fields<EventFields & { readonly view: string; readonly change: ViewChange }>(),
+  'view.changed': fields<
+    EventFields & { readonly view: string; readonly change: 'created' | 'changed' | 'deleted' }
+  >(),
   /** Changes of other nodes could not be read, which is tried again. Emitted once; `registry.current` follows. */
   'registry.behind': fields<EventFields & { readonly code: ErrorCode }>(),
   'registry.current': fields<EventFields>(),
 };
-
-export type ViewChange = 'created' | 'changed' | 'deleted';
 
 /** Changes of the registry, which every node of a deployment puts in force, and emits, itself. */
 export const REGISTRY_EVENTS: ReadonlySet<string> = new Set([

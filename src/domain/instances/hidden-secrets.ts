@@ -51,13 +51,6 @@ export function errorWithoutSecrets(error: JsonRpcError, secrets: readonly strin
   return { ...shown, data: hidden === written ? data : JSON.parse(hidden) };
 }
 
-interface CredentialFields {
-  readonly endpoint?: string;
-  readonly headers: InstanceDefinition['headers'];
-  readonly env?: InstanceDefinition['env'];
-  readonly secretEnv?: InstanceDefinition['secretEnv'];
-}
-
 /**
  * The values of headers and variables of an instance, and of the query of its endpoint, in the forms in which
  * servers may repeat them: whole; a credential without its scheme; the name and password of Basic; each cookie; lines
@@ -68,7 +61,8 @@ export function secretsOf({
   headers,
   env = {},
   secretEnv = [],
-}: CredentialFields): readonly string[] {
+}: Pick<InstanceDefinition, 'headers'> &
+  Partial<Pick<InstanceDefinition, 'endpoint' | 'env' | 'secretEnv'>>): readonly string[] {
   const query = URL.canParse(endpoint) ? [...new URL(endpoint).searchParams.values()] : [];
   const items = secretEnv.flatMap((name) => itemsOf(env[name] ?? ''));
   const values = [...Object.values(headers).flatMap(partsOf), ...Object.values(env), ...items, ...query];

@@ -129,8 +129,6 @@ export const InstanceChange = Type.Object(
 );
 export type InstanceChange = Static<typeof InstanceChange>;
 
-export type InstanceSource = 'api' | 'file' | 'sync';
-
 export interface ContainerRef {
   /** Address of the engine's API: `unix:///run/podman/podman.sock`. */
   readonly engine: string;
@@ -163,7 +161,7 @@ export interface InstanceDefinition {
   readonly force?: true;
   readonly weight: number;
   readonly metadata: Readonly<Record<string, unknown>>;
-  readonly source: InstanceSource;
+  readonly source: 'api' | 'file' | 'sync';
   /** The container in which sync found it, and in which its command runs. */
   readonly container?: ContainerRef;
   /** The node that runs its program or reaches its engine, or `any`; absent for endpoints that every node can reach. */

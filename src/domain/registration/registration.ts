@@ -22,7 +22,6 @@ import {
   type InstanceChange,
   type InstanceDefinition,
   InstanceInput,
-  type InstanceSource,
   instanceIdOf,
   MAX_WEIGHT,
   TemplateAuth,
@@ -44,7 +43,7 @@ export const MAX_METADATA_VALUES = 1_000;
 
 export interface RegistrationOrigin {
   /** Where the instance comes from. Default: `api`. */
-  readonly source?: InstanceSource;
+  readonly source?: InstanceDefinition['source'];
   /** Hash of the file entry, with source `file`; of the finding, with source `sync`. */
   readonly fingerprint?: string;
   /** The container in which sync found it: a command runs there. */

@@ -7,8 +7,7 @@ import { TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
 import { counted } from '../../domain/text.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { TaskScheduler, Timing } from '../../domain/time/task-scheduler.ts';
 import { addressesIn } from '../../net/network-guard.ts';
 import { checkedItem, KEY_FIELDS } from '../../protocol/aggregate/lists/acceptable-items.ts';
 import { BackendFetch, type BackendFetchRequest } from '../../vault/backend-fetch.ts';
@@ -25,10 +24,7 @@ interface Examination {
   readonly findings: readonly Finding[];
 }
 
-interface ExamineOptions {
-  readonly clock: Clock;
-  /** Lists may have 100,000 items. */
-  readonly scheduler: TaskScheduler;
+interface ExamineOptions extends Timing {
   /** CIDR ranges that are not asked. */
   readonly deniedNetworks: readonly string[];
   readonly signal?: AbortSignal | undefined;

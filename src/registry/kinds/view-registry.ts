@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Subject } from 'rxjs';
 import { restOfChange } from '../../domain/errors/gateway-errors.ts';
 import { duplicateView, viewChanged, viewNotFound } from '../../domain/errors/registry-errors.ts';
-import type { GatewayEvent, ViewChange } from '../../domain/events/events.ts';
+import type { GatewayEvent, GatewayEvents } from '../../domain/events/events.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { NameTargets, StoredView, ViewDefinition } from '../../domain/views/view.ts';
 import type { ViewStore } from '../../persistence/store.ts';
@@ -202,7 +202,7 @@ export class ViewRegistry {
     this.changed$.next(id);
   }
 
-  #emit(view: string, change: ViewChange): void {
+  #emit(view: string, change: GatewayEvents['view.changed']['change']): void {
     this.#deps.emit({ type: 'view.changed', atMs: this.#deps.clock.wall(), view, change });
   }
 }

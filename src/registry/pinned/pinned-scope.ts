@@ -29,14 +29,7 @@ export interface ToolState {
   /** The newest one that waits for approval; absent for an approved tool. */
   readonly listed?: JsonObject;
   /** All that wait, the newest last; absent for an approved tool. */
-  readonly waiting?: WaitingTool[];
-}
-
-/** A definition that waits, as it would be approved. */
-interface WaitingTool {
-  /** SHA-256, as hexadecimal digits. */
-  readonly digest: string;
-  readonly definition: JsonObject;
+  readonly waiting?: Omit<ListedTool, 'tool'>[];
 }
 
 /** A definition, with its digest. */
@@ -175,7 +168,7 @@ export class PinnedScope {
     });
   }
 
-  #definitionsOf(tool: string): WaitingTool[] {
+  #definitionsOf(tool: string): Omit<ListedTool, 'tool'>[] {
     return [...(this.#waiting.get(tool) ?? [])].map(([digest, { definition }]) => ({ digest, definition }));
   }
 

@@ -5,7 +5,7 @@ import { type FilterQuery, raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { hasCode } from '../../../domain/errors/errors.ts';
 import type { Cipher } from '../../cipher.ts';
-import { MAX_SESSION_ROWS, type SessionChange, type SessionStore, type StoredSession } from '../../store.ts';
+import { MAX_SESSION_ROWS, type SessionStore, type StoredSession } from '../../store.ts';
 import type { OrmOperations } from '../connection/orm-operations.ts';
 import type { TableRow, Tables } from '../entities.ts';
 import { opened, purposeOfSession, sealed } from '../sealed.ts';
@@ -102,7 +102,7 @@ async function updateTogether(
   em: SqlEntityManager,
   { sessions }: Tables,
   life: string,
-  changes: readonly SessionChange[],
+  changes: readonly Pick<StoredSession, 'key' | 'value' | 'usedAt'>[],
 ): Promise<void> {
   const [newest] = changes
     .map(({ usedAt }) => usedAt)
