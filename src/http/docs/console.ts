@@ -37,8 +37,6 @@ interface Variants {
   readonly gzipped: BytesReply;
 }
 
-type Files = ReadonlyMap<string, Variants>;
-
 /**
  * A file of the built console, or the page for every other name below `/console/`, which its relative links need; what
  * is below such a name is redirected to it. NOT_FOUND when it is not built, and for an unknown asset: a page of an
@@ -46,7 +44,7 @@ type Files = ReadonlyMap<string, Variants>;
  */
 export function consoleReply(built: URL = BUILT) {
   const folder = fileURLToPath(built);
-  const once = makeOnce<Files>();
+  const once = makeOnce<ReadonlyMap<string, Variants>>();
   return async ({ path, acceptsGzip }: Pick<HttpRequest, 'path' | 'acceptsGzip'>): Promise<BytesReply> => {
     const files = await once('', async () => {
       if (!existsSync(join(folder, INDEX))) throw consoleNotBuilt();
@@ -64,7 +62,7 @@ export function consoleReply(built: URL = BUILT) {
 }
 
 /** The files below a folder, by their names with `/`. Links are not followed. */
-async function filesIn(folder: string): Promise<Files> {
+async function filesIn(folder: string): Promise<ReadonlyMap<string, Variants>> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const paths = entries
     .filter((entry) => entry.isFile() && extname(entry.name) in TYPES)

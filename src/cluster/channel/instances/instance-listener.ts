@@ -28,11 +28,6 @@ const UNREAD_BYTES = 16 * 1024 * 1024;
 /** The largest request: the body of a client, and the fields that the channel adds to it. */
 const REQUEST_BYTES = 2 * LIMITS.requestBodyBytes;
 
-/** A link to an instance, with the number of conversations that were opened through it. */
-interface CountedLink extends NodeLink {
-  conversations: number;
-}
-
 type RefusedRequest = Pick<PeerRefusal, 'method' | 'path' | 'callerId' | 'address'>;
 
 /**
@@ -43,7 +38,7 @@ export class InstanceListener implements ServedInstances {
   readonly #host: InstanceHost;
   readonly #onRefused: (refusal: PeerRefusal) => void;
   readonly #conversations = new Map<string, OpenConversation>();
-  readonly #links = new Map<string, CountedLink>();
+  readonly #links = new Map<string, NodeLink & { conversations: number }>();
   /** Backends of the conversations that clients share. */
   readonly #backends = new WeakMap<HostedConversation['conversation'], string>();
 
@@ -171,7 +166,7 @@ export class InstanceListener implements ServedInstances {
     return backend;
   }
 
-  #enter(id: string): CountedLink {
+  #enter(id: string): NodeLink & { conversations: number } {
     const link = this.#links.get(id) ?? { calls: 0, conversations: 0 };
     link.conversations += 1;
     this.#links.set(id, link);

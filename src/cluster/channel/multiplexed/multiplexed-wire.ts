@@ -63,14 +63,12 @@ const BUSY_BYTES = 256 * 1024;
 
 type Kind = (typeof MESSAGE)[keyof typeof MESSAGE];
 
-type OnMessage = (kind: number, number: number, content: Buffer) => void;
-
 /** Finds the messages in the bytes that a socket reads. */
 export class MessageReader {
-  readonly #onMessage: OnMessage;
+  readonly #onMessage: (kind: number, number: number, content: Buffer) => void;
   #rest: Buffer | undefined;
 
-  constructor(onMessage: OnMessage) {
+  constructor(onMessage: (kind: number, number: number, content: Buffer) => void) {
     this.#onMessage = onMessage;
   }
 
