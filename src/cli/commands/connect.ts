@@ -36,7 +36,8 @@ export const connect: Command = {
     'Show how MCP clients connect to a template, or to all templates at once: a snippet, its file and the steps',
   options: {
     '--llm <kind>': 'Only this client, such as claude-code, vscode, curl; default all',
-    '--stdio': 'The client starts a program: that of the template, else a bridge to the gateway; the default',
+    '--stdio':
+      'The client starts a program: that of the template, else a bridge; the default of clients without a sign-in',
     '--http': 'The client sends requests to the gateway',
     '--env <KEY=VALUE>...':
       'Variable for the program; NAME without a value names a gateway of environments.json',
