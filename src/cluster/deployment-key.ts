@@ -1,5 +1,5 @@
 // The id of the deployment's key in its database: a node without this key is named at its start while others go on with it. Also
-// the salt of the name of the key on the network. Source: ADR 147, 178, 189.
+// the salt of the name of the key on the network. Source: ADR 147, 190, 189.
 
 import { randomBytes } from 'node:crypto';
 import { type Secrets, secretId } from '../auth/secrets/secrets.ts';

@@ -1,5 +1,5 @@
 // Releases the sessions of a node that is being drained, so that other nodes can recover them: spread over some seconds,
-// each session at a time when it has no call. Nothing is released while no other node takes sessions. Source: ADR 166.
+// each session at a time when it has no call. Nothing is released while no other node takes sessions. Source: ADR 159.
 
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { Clock } from '../../domain/time/clock.ts';

@@ -1,5 +1,5 @@
 // Bounds the queries for API keys that this node has not verified yet: random keys, sent without end, must not hold up the other
-// work of the database, nor the verification of keys of other callers. Source: ADR 100.
+// work of the database, nor the verification of keys of other callers. Source: ADR 92.
 
 import { invalidCredentials, tooManyKeys } from '../../domain/errors/account-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';

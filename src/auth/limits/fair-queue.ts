@@ -1,5 +1,5 @@
 // Runs jobs of many callers, a few at a time, so that no caller keeps the others from running theirs. The jobs are
-// hashes of passwords and look-ups of API keys. Source: ADR 92, 100.
+// hashes of passwords and look-ups of API keys. Source: ADR 92.
 
 import { hash } from 'node:crypto';
 import { WindowCounter } from './rate-limiter.ts';

@@ -35,7 +35,7 @@ import type { ViewRegistry } from './view-registry.ts';
 
 /**
  * The number of tasks that the start of an instance counts as: the answers of its handshake arrive in later turns. Source: ADR
- * 197.
+ * 94.
  */
 export const START_TASKS = 5;
 

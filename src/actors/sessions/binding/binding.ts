@@ -75,7 +75,7 @@ export class Binding {
 
   /**
    * True when only the connection to the node of the instance was lost: the backend may still have the state of the
-   * session. Source: ADR 200.
+   * session. Source: ADR 295.
    */
   get isOnlyUnreachable(): boolean {
     const { ref, handshake } = this;

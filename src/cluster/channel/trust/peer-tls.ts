@@ -48,7 +48,7 @@ export function pskTls(secrets: Secrets, salt = ''): PeerTls {
 /**
  * TLS with certificates of the operator: the listener shows its own, and asks for the other one and checks it, only after the
  * name of a secret of the deployment. Without it any program could have it check chains that take long. Needs TLS 1.3. Source:
- * ADR 344.
+ * ADR 190.
  */
 export function certificateTls(certificates: PeerTls, secrets: Secrets, salt = ''): PeerTls {
   const names = secrets.map((secret) => identityOf(secret, salt));
@@ -72,7 +72,7 @@ export function certificateTls(certificates: PeerTls, secrets: Secrets, salt = '
   };
 }
 
-/** The identity crosses in clear text: without the salt a guess of the secret cannot be compared with it. Source: ADR 178. */
+/** The identity crosses in clear text: without the salt a guess of the secret cannot be compared with it. Source: ADR 190. */
 function identityOf(secret: Uint8Array, salt: string): string {
   const id = hkdfSync('sha256', secret, salt, 'stagedoor peer channel: identity', 8);
   return IDENTITY + Buffer.from(id).toString('hex');
