@@ -64,7 +64,7 @@ interface Base extends Timing {
 interface Instances {
   /** Ends programs that outlive their instances. */
   readonly reaper: Reaper;
-  /** It is undefined where there can be no accounts at backends that want OAuth. */
+  /** The accounts at backends that want OAuth. Undefined where there can be none. */
   readonly backendAccounts: AccountsAtBackends | undefined;
   readonly openTransport: (definition: InstanceDefinition) => Open;
   readonly fleet: Fleet;
@@ -75,7 +75,7 @@ interface Instances {
 interface CallsAndClients {
   readonly tracing: Tracing;
   readonly dispatcher: Dispatcher;
-  /** It is undefined where the sessions of clients end with the gateway. */
+  /** Writes the rows of the sessions of clients. Undefined where these end with the gateway. */
   readonly keeper: SessionKeeper | undefined;
   readonly sessions: ClientSessions;
   readonly mcp: McpParts;

@@ -256,7 +256,7 @@ export type ConnectionOutcome = (
   | {
       readonly isOk: true;
       readonly era: Era;
-      /** It is undefined for a server that does not name itself. */
+      /** How the server names itself in its handshake. Undefined when it does not. */
       readonly server: { readonly name: string; readonly version: string } | undefined;
       /** Number of tools that it lists. */
       readonly tools: number;

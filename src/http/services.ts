@@ -55,7 +55,7 @@ export interface Services
   /** CIDR ranges that no backend may have. Default: DENIED_NETWORKS. */
   readonly deniedNetworks?: readonly string[] | undefined;
   readonly events: RecentEvents;
-  /** It is undefined without other nodes, and for a request of another node: it gets the events of this node alone. */
+  /** The events of other nodes. Undefined without them, and for a request of another node, which gets those of this node alone. */
   readonly peerEvents?: PeerEvents | undefined;
   /** The place where MCP clients sign in. Undefined when they cannot sign in. */
   readonly signIn?: SignIn | undefined;

@@ -50,7 +50,7 @@ export class ProgramRun {
   readonly #givenUp = Promise.withResolvers<ProgramEnd>();
   /** Ends the remaining pipes, or the remaining connections to the engine. */
   readonly #over = new AbortController();
-  /** It is undefined when it could not be started. */
+  /** Resolves with the program once it runs, or with undefined when it could not be started. */
   readonly #started: Promise<RunningProgram | undefined>;
   #program: RunningProgram | undefined;
   readonly #env: Pick<Program, 'env' | 'secretEnv'>;

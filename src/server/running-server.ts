@@ -24,7 +24,7 @@ export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
   readonly secretIds: readonly string[];
   /** The port numbers, including that of the port for Prometheus. */
   readonly ports: PortNumbers;
-  /** It is undefined without other nodes. */
+  /** The table of the lives of all nodes. Undefined without other nodes. */
   readonly nodes: Pick<NodeTable, 'life'> | undefined;
   /** Takes the lives of the workers that run, and of one whose process is gone: others may continue its sessions. */
   seeProcesses(running: readonly string[], gone: string | undefined): void;

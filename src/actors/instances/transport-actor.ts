@@ -75,7 +75,7 @@ class TransportRun {
   readonly #report: (report: TransportReport) => void;
   readonly #startedAtMs: number;
   readonly #ending = new AbortController();
-  /** It is undefined before the opening, and after the end. */
+  /** The open transport. Undefined before the opening, and after the end. */
   #transport: Transport | undefined;
   #tools: ToolCache | undefined;
   /** Why the transport is closed before it counts as open. */

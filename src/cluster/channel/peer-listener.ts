@@ -20,7 +20,7 @@ export interface PeerListenerOptions extends PeerAdmissionOptions {
   readonly port: number;
   /** A socket file in place of host and port, which only this user can reach. One that is there is replaced. */
   readonly path?: string;
-  /** It is undefined for plain HTTP, which is for loopback. */
+  /** The keys or certificates of the listener. Undefined for plain HTTP, which is for loopback. */
   readonly tls: PeerTls | undefined;
   /** The largest sum of the headers of a client's request, in bytes. */
   readonly headerBytes: number;
@@ -103,7 +103,7 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
  */
 class UnprovenConnections {
   readonly #sockets = new Set<Socket>();
-  /** It is undefined without TLS. */
+  /** Called with each handshake that failed. Undefined without TLS. */
   readonly #onFailed: PeerListenerOptions['onRefused'] | undefined;
 
   constructor(onFailed: PeerListenerOptions['onRefused'] | undefined) {

@@ -44,7 +44,7 @@ const SLOW_START_MS = 5_000;
 const SLOW_LIST_MS = 3_000;
 const ID = 7_001;
 
-/** It is undefined when there was none, or an error. */
+/** The result of a request. Undefined when there was none, or an error. */
 type Result = JsonObject | undefined;
 
 function opening(protocolVersion: string) {

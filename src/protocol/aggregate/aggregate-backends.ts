@@ -327,7 +327,7 @@ export class AggregateBackends implements Backends {
     if (own !== undefined) this.#deps.backendsOf(own.template).relistTool(own.name);
   }
 
-  /** It is undefined where all tools are listed. It may change with the view. */
+  /** The search mode of the list of tools. Undefined where all tools are listed. It may change with the view. */
   get search(): SearchMode | undefined {
     const presentation = this.#selection.presentation();
     if (presentation?.mode !== 'search') return undefined;

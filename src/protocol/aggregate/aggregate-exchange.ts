@@ -42,7 +42,7 @@ interface AggregateCall extends Timing {
   readonly toTemplate: ToTemplate;
   /** The template of the instance that the request continues with. */
   readonly bound?: string | undefined;
-  /** It is undefined where all tools are listed. */
+  /** The search mode of the list of tools. Undefined where all tools are listed. */
   readonly search?: SearchMode | undefined;
   readonly extensions: AggregateExtensions;
 }

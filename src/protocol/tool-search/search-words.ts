@@ -16,7 +16,7 @@ const MAX_WORD_UNITS = 40;
 
 /** A word of a text. */
 export interface Word {
-  /** It is undefined for a word that says nothing about a tool. */
+  /** The stem of the word. Undefined for a word that says nothing about a tool. */
   readonly stem: string | undefined;
   /** The tokens of the concepts that the word, or the phrase beginning with it, means. */
   readonly concepts: readonly string[];

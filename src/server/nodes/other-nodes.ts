@@ -65,7 +65,7 @@ export async function openOtherNodes(
  * on; they exist once this node has joined. Their modules are loaded only where there are other nodes.
  */
 export class OtherNodes {
-  /** It is undefined without other nodes. */
+  /** The counts of what happens between the nodes. Undefined without other nodes. */
   readonly counts: ClusterCounts | undefined;
   /** Serves the requests that others forward to this node. Until it is set, they get 503. */
   serveForwarded: HttpApp['serveForwarded'] | undefined;
@@ -82,12 +82,12 @@ export class OtherNodes {
     this.counts = options.exist ? new ClusterCounts() : undefined;
   }
 
-  /** It is undefined before this node has joined, and without other nodes. */
+  /** The table of the lives of all nodes. Undefined before this node has joined, and without other nodes. */
   get table(): NodeTable | undefined {
     return this.#table;
   }
 
-  /** It is undefined while no request is to be forwarded. */
+  /** The nodes to which requests are forwarded. Undefined while none is to be. */
   get peers(): ForwardingPeers | undefined {
     return this.#channel?.peers;
   }

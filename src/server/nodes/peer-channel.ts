@@ -28,7 +28,7 @@ const RECORDED_PER_MINUTE = 30;
 const CONNECT_MS = 5_000;
 
 export interface PeerChannel {
-  /** It is undefined while no request is to be forwarded (setting cluster.forward). */
+  /** The nodes to which requests are forwarded. Undefined while none is to be (setting cluster.forward). */
   readonly peers: ForwardingPeers | undefined;
   /** Opens the link to an instance that another node runs. */
   readonly openInstance: Peers['openInstance'];

@@ -33,7 +33,7 @@ interface PortsOptions {
 export class Ports {
   /** Serves every request. While the gateway starts: 503. */
   serve: RequestListener = createStartingApp();
-  /** It is undefined until the gateway exists. */
+  /** What the port of the metrics answers. Undefined until the gateway exists. */
   app: Pick<HttpApp, 'metrics' | 'readiness'> | undefined;
   readonly connections: OpenConnections;
   /** The address at which clients reach the gateway. */

@@ -21,7 +21,7 @@ const MAX_TOOLS = 10_000;
  * domain/mcp/param-headers.ts reads declarations and writes headers.
  */
 export class ToolHeaders {
-  /** It is undefined until a tool declares some: thousands of backends have none. */
+  /** The arguments that tools want in headers. Undefined until a tool declares some: thousands of backends have none. */
   #declarations: LruMap<DeclaredArguments> | undefined;
   /** The reasons why tools were reported as left out of lists, by their names. */
   readonly #reported = new Map<string, string>();

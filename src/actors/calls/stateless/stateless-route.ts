@@ -294,7 +294,7 @@ class DedicatedPlan implements AttemptPlan {
   readonly ref: InstanceRef;
   readonly use: ConversationUse;
   readonly request: ExchangeRequest;
-  /** Undefined until the conversation is open, and the attempt may be made. */
+  /** The conversation of the attempt. Undefined until it is open. */
   conversation: CallConversation | undefined;
   readonly #route: StatelessRoute;
 

@@ -128,7 +128,7 @@ export class AggregateSession implements McpSession {
   readonly #requests = new SubscriptionRequests();
   /** Updates that the client may have missed. */
   readonly #missed = new Subject<Notification>();
-  /** Undefined before it is kept. */
+  /** The row in the store. Undefined before the session is kept. */
   #row: SessionRow | undefined;
   #marks: UnsafeMarks | undefined;
   /** Without calls. */

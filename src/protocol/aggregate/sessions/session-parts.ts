@@ -36,7 +36,7 @@ export class SessionParts {
     return [...this.#open.values()];
   }
 
-  /** Undefined while it is being opened. */
+  /** The session with this template. Undefined while there is none, or it is being opened. */
   get(template: string): McpSession | undefined {
     return this.#open.get(template);
   }

@@ -13,7 +13,7 @@ import { type AskedNames, askedNames, isUpdate, updatesAsAsked } from '../uris/c
 interface EndOfSubscription {
   /** The value without it; the template that answers still has it. */
   readonly value: AggregateSessionValue;
-  /** Undefined if the client has the resource under another name, too: no template gets a request. */
+  /** The request that answers the client. Undefined if it has the resource under another name, too: no template gets a request. */
   readonly answering?: RequestAt;
   readonly others: readonly RequestAt[];
 }
