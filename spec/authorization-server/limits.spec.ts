@@ -6,6 +6,7 @@ import { systemClock } from '../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { appFor } from '../helpers/http/app.ts';
 import { begin, REDIRECT, register, startSignIn } from '../helpers/identity/sign-in.ts';
+import { endOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the number of sign-ins');
@@ -18,19 +19,37 @@ test('of one network in a minute is that of the setting', async () => {
   assert.equal(statuses, [200, 200, 200, 429]);
 });
 
-test('of registrations without a user stays bounded, however many come at once', async () => {
+function setUp() {
   const store = new MemoryStore().oauth;
-  let nowMs = Date.parse('2030-01-01T00:00:00Z');
+  const time = { nowMs: Date.parse('2030-01-01T00:00:00Z') };
+  const now = () => time.nowMs;
   const clients = new Clients({
     ...{ store, rule: 'any', keepsSecrets: true, warn: () => {} },
-    clock: { ...systemClock, wall: () => nowMs },
+    clock: { ...systemClock, wall: now, now },
     documents: { find: () => Promise.reject(new Error('it has no document')) },
   });
+  return { store, time, clients };
+}
+
+test('of registrations that the networks of one site make is a tenth of those that are kept', async () => {
+  const { time, clients } = setUp();
+  const codesFrom = (addresses: readonly string[]) =>
+    Promise.all(addresses.map((address) => endOf((async () => clients.admit(address))())));
+  const networks = Array.from({ length: 256 }, (_, n) => `2001:db8:1:${n.toString(16)}::1`);
+  const codes = await codesFrom(networks);
+  assert.equal(codes.indexOf('TOO_MANY_ATTEMPTS'), 100);
+  assert.equal(await codesFrom(['2001:db8:2::1', '192.0.2.1']), ['done', 'done']);
+  time.nowMs += 10 * 60_000;
+  assert.equal(await codesFrom(networks.slice(-1)), ['done']);
+});
+
+test('of registrations without a user stays bounded, however many come at once', async () => {
+  const { store, time, clients } = setUp();
   const registerAtOnce = (count: number) =>
     Promise.all(Array.from({ length: count }, () => clients.register({ redirect_uris: [REDIRECT] })));
   const unused = { kind: 'client', isUsed: false } as const;
   await registerAtOnce(1_000);
-  nowMs += 11 * 60_000;
+  time.nowMs += 11 * 60_000;
   for (let round = 0; round < 10; round += 1) await registerAtOnce(20);
   assert.ok((await store.count(unused)) < 1_020, String(await store.count(unused)));
 });

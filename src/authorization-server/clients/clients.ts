@@ -9,7 +9,7 @@ import type { RightsLists } from '../../domain/accounts/rights.ts';
 import { tooManyAttempts } from '../../domain/errors/account-errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type Clock, DAY_MS, isRecent } from '../../domain/time/clock.ts';
-import { networkOf } from '../../net/network-of.ts';
+import { networkOf, siteOf } from '../../net/network-of.ts';
 import { clientKeyOf, readUndamaged } from '../../persistence/oauth-rows.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
 import { type ClientDocuments, DocumentFault, isDocumentUrl } from './client-documents.ts';
@@ -31,6 +31,8 @@ const SPARED_MS = 10 * 60_000;
 /** The time for which a client is kept after its last token. */
 const USED_MS = 180 * DAY_MS;
 const MAX_PER_MINUTE = 10;
+/** Registrations of one site, such as all networks of one outsider, within SPARED_MS: else they would take all unused ones. */
+const MAX_PER_SITE = MAX_UNUSED / 10;
 const MAX_COUNTED = 10_000;
 /** Bound for each client that authenticates by its key. */
 const MAX_ASSERTIONS_PER_MINUTE = 600;
@@ -68,6 +70,7 @@ interface NewClient {
 export class Clients {
   readonly #options: ClientsOptions;
   readonly #counts = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
+  readonly #ofSites = new WindowCounter({ windowSeconds: SPARED_MS / 1_000, keys: MAX_COUNTED });
   /** The time at which a use was last written, by key of the client. */
   readonly #usedAtMs = new LruMap<number>(MAX_COUNTED);
   /** The known clients by key: a sign-in looks its client up in each request. */
@@ -114,8 +117,12 @@ export class Clients {
 
   /** Counts a request to register, before anything of it is read. TOO_MANY_ATTEMPTS. */
   admit(address: string): void {
-    const { count, endsInMs } = this.#counts.add(networkOf(address), this.#options.clock.now(), 1);
-    if (count > MAX_PER_MINUTE) throw tooManyAttempts(Math.max(1, Math.ceil(endsInMs / 1_000)));
+    const nowMs = this.#options.clock.now();
+    const ofNetwork = this.#counts.add(networkOf(address), nowMs, 1);
+    const isOfFullNetwork = ofNetwork.count > MAX_PER_MINUTE;
+    const ofSite = this.#ofSites.add(siteOf(address), nowMs, isOfFullNetwork ? 0 : 1, MAX_PER_SITE);
+    const full = isOfFullNetwork ? ofNetwork : ofSite.count > MAX_PER_SITE ? ofSite : undefined;
+    if (full !== undefined) throw tooManyAttempts(Math.max(1, Math.ceil(full.endsInMs / 1_000)));
   }
 
   /** Counts a client that authenticated by its key. False when there are too many from this network. */
