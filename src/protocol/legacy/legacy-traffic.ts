@@ -65,7 +65,7 @@ export class LegacyTraffic implements LegacyCallHost {
    * report of it.
    */
   #away: { readonly sinceMs: number; isReported: boolean } | undefined;
-  /** See Canceller: set while a request is being cancelled. */
+  /** See `canceller` of ExchangeRequest: set while a request is being cancelled. */
   cancelReason: string | undefined;
 
   constructor(session: McpSession, deps: LegacyTrafficDeps) {
