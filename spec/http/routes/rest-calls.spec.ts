@@ -2,6 +2,7 @@
 
 import { once } from 'node:events';
 import { text as textOfBody } from 'node:stream/consumers';
+import { EMPTY } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
@@ -379,6 +380,17 @@ test('list a parameter called __proto__', async () => {
   const inputSchema = JSON.parse('{"properties":{"__proto__":{"type":"string"}}}');
   const parameters = '{"properties":{"__proto__":{"type":"string","description":""}},"type":"object"}';
   assert.match((await listOf('proto', [{ name: 'x', inputSchema }])).text, `"parameters":${parameters}}`);
+});
+
+test('a call that ends without an answer is answered with an error, also in an event stream', async () => {
+  const { exchange } = app.gateway;
+  app.gateway.exchange = () => EMPTY;
+  try {
+    assert.is((await call('function', { name: 'echo' })).outcome, '500 INTERNAL_ERROR');
+    assert.is((await call('function', { name: 'echo' }, EVENTS)).outcome, '500 INTERNAL_ERROR');
+  } finally {
+    app.gateway.exchange = exchange;
+  }
 });
 
 test.run();

@@ -4,13 +4,14 @@
 import { concatAll, concatMap, tap } from 'rxjs';
 import type { ExchangeRequest, OpenReport } from '../../domain/calls/exchange.ts';
 import { type CallEnd, type ExchangeEvent, isFinal } from '../../domain/calls/exchange-event.ts';
-import { asGatewayError } from '../../domain/errors/errors.ts';
+import { asGatewayError, internalError } from '../../domain/errors/errors.ts';
 import { isFields, type JsonText } from '../../domain/json/json.ts';
 import { LOG, META, PROGRESS } from '../../domain/mcp/mcp.ts';
 import { EVENT_STREAM_TYPE, JSON_TYPE } from '../../domain/mcp/media-types.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { ClientGone } from '../client-gone.ts';
 import type { HttpRequest } from '../request.ts';
+import type { HttpCallReport } from './http-call-report.ts';
 import { bytes, type Reply, type StreamEvent } from './reply.ts';
 
 /** Media types of the answer, for the API description; `Accept` selects. */
@@ -38,6 +39,7 @@ export function streamReply(
       tap({
         next: ({ event }) => isFinal(event) && report.ended(event),
         error: (thrown: unknown) => report.ended(endOf(thrown)),
+        complete: () => requireAnswer(report),
         unsubscribe: () => report.ended({ kind: 'cancelled' }),
       }),
     );
@@ -79,11 +81,18 @@ export function resultReply(
         } else
           void gateway
             .errorOf(template, request, { instanceId, error: event.error }, client.signal)
-            .then(reject);
+            .then(reject, reject);
       },
       error: (thrown: unknown) => {
         report.ended(endOf(thrown));
         reject(thrown);
+      },
+      complete: () => {
+        try {
+          requireAnswer(report);
+        } catch (thrown) {
+          reject(thrown);
+        }
       },
     });
     client.onLost((reason) => {
@@ -104,6 +113,14 @@ function withLogLevel(request: ExchangeRequest): ExchangeRequest {
 function exchangeOf(request: ExchangeRequest, client: HttpRequest, report: OpenReport): ExchangeRequest {
   const { callerId, callerTools: tools, id: requestId } = client;
   return { ...request, report, requestId, callerId, tools };
+}
+
+/** Ends the report of an exchange that has completed without an answer, and throws. */
+function requireAnswer(report: HttpCallReport): void {
+  if (report.outcome !== undefined) return;
+  const fault = internalError(new Error('the exchange ended without an answer'));
+  report.ended(endOf(fault));
+  throw fault;
 }
 
 /** The end of a call that threw, for its report. */
