@@ -5,7 +5,17 @@ import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns } from '../../helpers/time/turns.ts';
-import { HANDSHAKE, KEY, modernHarness, nestedTooDeeply, outcomeOf, SERVER_INFO } from './modern-harness.ts';
+import { RecordedReply } from '../recorded-reply.ts';
+import {
+  HANDSHAKE,
+  headersFor,
+  KEY,
+  modernHarness,
+  nestedTooDeeply,
+  outcomeOf,
+  SERVER_INFO,
+  VERSION,
+} from './modern-harness.ts';
 
 const test = suite('listen');
 
@@ -77,6 +87,47 @@ test('ends with an answer when the gateway closes, or the backends do', async ()
     }
     assert.is(harness.backends.changes$.observed, false);
   }
+});
+
+test('ends with an answer when its backends fail, also at once, and counts no more', async () => {
+  for (const isAtOnce of [false, true]) {
+    const harness = modernHarness();
+    const failure = new Error('a fault of the backends');
+    const { changes } = harness.backends;
+    harness.backends.changes = (...wanted) => {
+      if (isAtOnce) throw failure;
+      return changes.apply(harness.backends, wanted);
+    };
+    const listen = () => harness.send('subscriptions/listen', { notifications }, { id: 0, owner: 'ann' });
+    const { events } = await listen();
+    if (!isAtOnce) harness.backends.changes$.error(failure);
+    assert.equal([events.isEnded, events.messages.at(-1)?.id, harness.faults], [true, 0, [failure]]);
+    for (let number = 0; number < 2_500; number += 1) await listen();
+    assert.equal(outcomeOf(await listen()), '200', 'its share is free');
+  }
+});
+
+test('a client whose stream cannot be opened leaves nothing of its share', async () => {
+  const harness = modernHarness();
+  const method = 'subscriptions/listen';
+  const uris = Array.from({ length: 1_000 }, (_, index) => `a://${index}/${'x'.repeat(1_000)}`);
+  const params = {
+    notifications: { resourceSubscriptions: uris },
+    _meta: { [KEY.version]: VERSION, [KEY.capabilities]: {} },
+  };
+  const body = { jsonrpc: '2.0', id: 1, method, params };
+  class LostReply extends RecordedReply {
+    override stream(): never {
+      throw new Error('the client is gone');
+    }
+  }
+  const outcomes = new Set<string>();
+  for (let number = 0; number < 5; number += 1) {
+    const reply = new LostReply();
+    await harness.handle({ method: 'POST', body, headers: headersFor(method) }, reply);
+    outcomes.add(outcomeOf(reply));
+  }
+  assert.equal([...outcomes], ['500 -32603'], 'never 429');
 });
 
 test('ends the stream of a client that does not read', async () => {

@@ -280,6 +280,10 @@ export class LegacyTraffic implements LegacyCallHost {
     if (this.#messages !== undefined) return;
     const messages = this.#session.messages$.subscribe({
       next: (message) => this.#receive(message),
+      error: (thrown: unknown) => {
+        this.onFault(thrown);
+        this.#sessionEnded();
+      },
       complete: () => this.#sessionEnded(),
     });
     if (!messages.closed) this.#messages = messages;

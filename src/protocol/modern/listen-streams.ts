@@ -1,7 +1,7 @@
 // The streams of `subscriptions/listen` for modern clients: each is one request, whose answer comes when the gateway
 // closes. `Backends.changes` gathers the changes. Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
-import { EMPTY, Subscription } from 'rxjs';
+import { defer, EMPTY, Subscription } from 'rxjs';
 import { tooMany } from '../../domain/errors/request-errors.ts';
 import { declarationsTooLarge } from '../../domain/errors/session-errors.ts';
 import {
@@ -30,7 +30,7 @@ import { keptBytes } from '../../domain/memory/held-bytes.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { isTooLong, MAX_REFERENCE_BYTES, MAX_UNREAD_BYTES } from '../client-bounds.ts';
-import type { EndpointOptions, FaultListener, ReplyWriter } from '../endpoint-types.ts';
+import type { EndpointOptions, FaultListener, McpStream, ReplyWriter } from '../endpoint-types.ts';
 import { notificationMessage, type RpcFailure, resultMessage } from '../rpc.ts';
 import { invalidParams, type ModernRequest } from './modern-request.ts';
 
@@ -72,13 +72,19 @@ export class ListenStreams {
     if (exceeded !== undefined) throw tooMany('open subscriptions', exceeded);
     const bytes = keptBytes([profile, shown, idValue(id)]);
     if (!this.#declarations.take(owner.id, bytes)) throw declarationsTooLarge('QUEUE_FULL');
-    const stream = reply.stream();
-    const subscriptionId = { [META.subscriptionId]: idValue(id) };
+    this.#shares.add(owner.id);
     const listening = new Subscription(() => {
-      this.#open.delete(finish);
       this.#shares.release(owner.id);
       this.#declarations.release(owner.id, bytes);
     });
+    let stream: McpStream;
+    try {
+      stream = reply.stream();
+    } catch (thrown) {
+      listening.unsubscribe();
+      throw thrown;
+    }
+    const subscriptionId = { [META.subscriptionId]: idValue(id) };
     const finish = (): void => {
       if (listening.closed) return;
       const _meta = { ...subscriptionId, [META.serverInfo]: serverInfo };
@@ -103,15 +109,20 @@ export class ListenStreams {
       }
     };
     this.#open.add(finish);
-    this.#shares.add(owner.id);
+    listening.add(() => this.#open.delete(finish));
     reply.onGone(() => listening.unsubscribe());
     if (listening.closed) return;
     send('notifications/subscriptions/acknowledged', { notifications: shown });
     const isGranting = Object.keys(shown).length > 0;
-    const changes$ = isGranting ? backends.changes(owner, profile, wanted) : EMPTY;
+    // An error, also of the subscription itself, ends the stream as the end of the backends does.
+    const changes$ = isGranting ? defer(() => backends.changes(owner, profile, wanted)) : EMPTY;
     const { run } = this.#scheduler;
     const next = noticesInTasks(forward, wanted.resources, this.#scheduler); // thousands of streams may get it
-    listening.add(changes$.subscribe({ next, complete: () => run(finish) }));
+    const error = (thrown: unknown): void => {
+      this.#onFault(thrown);
+      run(finish);
+    };
+    listening.add(changes$.subscribe({ next, error, complete: () => run(finish) }));
   }
 
   /** Ends all streams with their answers. */

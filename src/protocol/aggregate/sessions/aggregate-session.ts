@@ -423,7 +423,7 @@ export class AggregateSession implements McpSession {
     const subscribe = (uri: string): Observable<unknown> => {
       if (!uris().has(uri)) return EMPTY; // the client has unsubscribed meanwhile
       const request = { method: SUBSCRIBE, params: { uri } };
-      return session.exchange(request).pipe(catchError(() => EMPTY));
+      return defer(() => session.exchange(request)).pipe(catchError(() => EMPTY));
     };
     const restored$ = from(uris()).pipe(mergeMap(subscribe, LIMITS.concurrentRestores), ignoreElements());
     const missed$ = defer(() => inTasks(askedUris(this.#value, template), this.#deps.scheduler));
@@ -432,6 +432,6 @@ export class AggregateSession implements McpSession {
 
   /** A refusal is ignored: that server keeps its own state. */
   #send(session: McpSession | undefined, request: ExchangeRequest): void {
-    session?.exchange(request).subscribe({ error: () => undefined });
+    if (session !== undefined) defer(() => session.exchange(request)).subscribe({ error: () => undefined });
   }
 }
