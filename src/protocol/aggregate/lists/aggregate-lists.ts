@@ -247,7 +247,7 @@ export class AggregateLists {
   }
 
   #begin(key: string, list: ListField, template: string, client: Client): Promise<FoundList> {
-    const { backendsOf, listChanges$, onListed, kept, clock } = this.#deps;
+    const { listChanges$, onListed, kept, clock } = this.#deps;
     const last = this.#remembered.get(key);
     const firstKey = firstKeyOf(list, template, client);
     const isCurrent = () => this.#crawls.get(key) === crawl;
@@ -267,7 +267,7 @@ export class AggregateLists {
     };
     const read = async (): Promise<Crawled | string> => {
       try {
-        const listed = await this.#crawl(list, backendsOf(template), client);
+        const listed = await this.#crawl(list, template, client);
         if (typeof listed === 'string') return listed;
         this.#firstAtMs.delete(firstKey);
         onListed?.(list, template, listed.withheld);
@@ -305,7 +305,8 @@ export class AggregateLists {
   }
 
   /** Reads all pages; none of a list that the server does not offer. A text is its refusal. Rejects when no instance answers. */
-  async #crawl(list: ListField, backends: Backends, client: Client): Promise<Crawled | string> {
+  async #crawl(list: ListField, template: string, client: Client): Promise<Crawled | string> {
+    const backends = this.#deps.backendsOf(template);
     let instanceId: string | undefined;
     let staleMs: number | undefined;
     let isRefused = false;
