@@ -60,11 +60,14 @@ posix('a program whose lease ends on the way to its start does not begin', async
   const deadline = args.indexOf('stagedoor-start') + 2;
   const late = args.with(deadline, '0');
   const child = spawn(command, late, { stdio: ['pipe', 'pipe', 'ignore', channel], detached: true });
+  const { pid = 0 } = child;
+  reaper.of('one').watch(pid);
   let out = '';
   child.stdout?.on('data', (piece) => {
     out += piece;
   });
   assert.equal([...(await once(child, 'close')), out], [1, null, '']);
+  reaper.of('one').forget(pid);
 });
 
 posix('after a shell that the system could not start, the next program has one', async () => {
@@ -99,6 +102,18 @@ posix('after a shell that the system could not start, the next program has one',
   });
   const failed = 'the shell that ends it with this node cannot be started';
   assert.equal(JSON.parse(await lineOf(parent)), [failed, '/bin/sh']);
+});
+
+onLinux('no shell is left by a program that was not started', async () => {
+  const before = shells(); // those of other tests may end meanwhile
+  const added = () => shells().filter((one) => !before.includes(one)).length;
+  const reaper = new LeaseReaper(new Reaper());
+  assert.is(refusalOf(reaper), 'this node may not run it any more');
+  assert.is(added(), 0);
+  reaper.lease(performance.now() + 60_000);
+  startOf(reaper, 'exit'); // its start fails
+  assert.is(added(), 1);
+  await becomes(added, 0, LATE_MS);
 });
 
 posix('the lease ends a program whose gateway was killed, and then its shell', async () => {

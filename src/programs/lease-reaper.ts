@@ -86,9 +86,11 @@ export class LeaseReaper {
     return {
       processes: this.#reaper.processes,
       start: (command, args): GatedProgram => {
-        const { stdin } = this.#shell ?? this.#open();
         if (!ownsGroup || systemClock.now() >= this.#untilMs)
           throw new Error('this node may not run it any more');
+        const { stdin } = this.#shell ?? this.#open();
+        // The program is spawned and watched in this turn, or was not started.
+        queueMicrotask(() => this.#endUnused());
         if (!stdin?.writable) throw new Error('the shell that ends it with this node cannot be started');
         const gate = ['-c', GATE, 'stagedoor-start', this.#uptime, String(this.#deadline.uptime)];
         return { command: '/bin/sh', args: [...gate, command, ...args], channel: stdin };
@@ -103,11 +105,16 @@ export class LeaseReaper {
         const groups = this.#groups.get(program);
         if (groups?.delete(leader) && groups.size === 0) this.#groups.delete(program);
         this.#send(`- ${leader}`);
-        if (this.#groups.size > 0) return;
-        this.#shell?.stdin?.end();
-        this.#shell = undefined;
+        this.#endUnused();
       },
     };
+  }
+
+  /** Ends the shell when no program is left. */
+  #endUnused(): void {
+    if (this.#groups.size > 0) return;
+    this.#shell?.stdin?.end();
+    this.#shell = undefined;
   }
 
   /** The programs may run until then, by the monotonic clock in ms. */
