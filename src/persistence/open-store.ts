@@ -6,6 +6,7 @@ import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { codeOf } from '../domain/errors/errors.ts';
 import { shellWord } from '../domain/text.ts';
+import { unlessAborted } from '../domain/time/clock.ts';
 import { ownCommand } from '../domain/version.ts';
 import type { Cipher } from './cipher.ts';
 import { type ConnectOptions, type DatabaseAddress, failureOf, retryConflicts } from './database.ts';
@@ -15,7 +16,7 @@ import { createDatabase, explain } from './open-failures.ts';
 import type { Orm } from './orm/connection/orm.ts';
 import type { MigrationStatus, Store } from './store.ts';
 import { StoreOpenError } from './store-errors.ts';
-import { unlessAborted, withTimeout } from './with-timeout.ts';
+import { withTimeout } from './with-timeout.ts';
 
 export { DamagedFileError, StoreOpenError } from './store-errors.ts';
 
@@ -148,7 +149,7 @@ async function connected(
   await fileIsUsable(parsed, creation);
   signal?.throwIfAborted();
   try {
-    return await unlessAborted(connect(parsed, timeoutMs, { signal }), signal);
+    return await unlessAborted(signal, connect(parsed, timeoutMs, { signal }));
   } catch (thrown) {
     signal?.throwIfAborted();
     throw explain(parsed, thrown);
@@ -240,7 +241,7 @@ async function upToDate(
   const { database, description } = parsed;
   // The last process that closes a SQLite file locks it for a checkpoint.
   const status = await retryConflicts(database, CONNECT_MS, () =>
-    unlessAborted(withTimeout(readMigrationStatus(database, orm), ANSWER_MS), signal),
+    unlessAborted(signal, withTimeout(readMigrationStatus(database, orm), ANSWER_MS)),
   ).catch(async (thrown: unknown) => {
     if (!mayCreate || failureOf(database, thrown) !== 'no-database') throw thrown;
     const connectTo = (address: DatabaseAddress) => connect(parsed, CONNECT_MS, { address });

@@ -1,7 +1,7 @@
 // A timeout for a promise. A server that accepts a connection may never answer, and its own limits do not
 // help when its messages are lost.
 
-import { aborted, settlesWithin, systemClock } from '../domain/time/clock.ts';
+import { settlesWithin, systemClock } from '../domain/time/clock.ts';
 
 /** The result of `work`, or an error with the code ETIMEDOUT after `withinMs`. A later result is passed to `tooLate`. */
 export async function withTimeout<T>(
@@ -12,13 +12,4 @@ export async function withTimeout<T>(
   if (await settlesWithin(work, withinMs, systemClock)) return work;
   work.then(tooLate, () => undefined); // its caller got the timeout
   throw Object.assign(new Error(`no answer within ${withinMs} ms`), { code: 'ETIMEDOUT' });
-}
-
-/** The result of `work`, or the reason of `signal` once it aborts. */
-export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return work;
-  const refused = aborted(signal).then((): never => {
-    throw signal.reason;
-  });
-  return Promise.race([work, refused]);
 }

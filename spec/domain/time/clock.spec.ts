@@ -1,8 +1,10 @@
 // The clock of the process.
 
+import { getEventListeners } from 'node:events';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { systemClock } from '../../../src/domain/time/clock.ts';
+import { systemClock, unlessAborted } from '../../../src/domain/time/clock.ts';
+import { thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the clock');
@@ -37,6 +39,31 @@ test('a wait that is already over ends at once, without a warning of Node', asyn
   } finally {
     setTimer.restore();
   }
+});
+
+test('work that ends before its signal aborts leaves no listener there', async () => {
+  const { signal } = new AbortController();
+  for (let number = 0; number < 20; number += 1)
+    assert.is(await unlessAborted(signal, Promise.resolve(1)), 1);
+  assert.match(String(await thrownBy(unlessAborted(signal, Promise.reject(new Error('no'))))), 'no');
+  assert.is(getEventListeners(signal, 'abort').length, 0);
+});
+
+test('work is given up when its signal aborts, or has aborted, and may fail later', async () => {
+  const stopped = new AbortController();
+  const work = Promise.withResolvers<number>();
+  const results = [
+    unlessAborted(stopped.signal, work.promise),
+    unlessAborted(stopped.signal, work.promise, () => new Error('too late')),
+  ];
+  stopped.abort(new Error('the reason'));
+  results.push(unlessAborted(stopped.signal, work.promise));
+  const found = await Promise.all(results.map((result) => thrownBy(result)));
+  work.reject(new Error('later'));
+  assert.equal(
+    found.map((thrown) => Object(thrown).message),
+    ['the reason', 'too late', 'the reason'],
+  );
 });
 
 test.run();

@@ -5,7 +5,7 @@ import { openingCancelled } from '../../domain/errors/backend-errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
-import { aborted } from '../../domain/time/clock.ts';
+import { unlessAborted } from '../../domain/time/clock.ts';
 import type { Open } from '../../transports/open-options.ts';
 import type { InstanceRef } from './instance-ref.ts';
 
@@ -40,8 +40,7 @@ export class EndingInstances {
     const before = this.#predecessorsOf(definition);
     if (before === undefined) return open;
     return async (signal, hooks) => {
-      await Promise.race([before, aborted(signal)]);
-      if (signal.aborted) throw openingCancelled();
+      await unlessAborted(signal, before, openingCancelled);
       return open(signal, hooks);
     };
   }

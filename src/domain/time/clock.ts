@@ -154,12 +154,25 @@ export function timeLimit(clock: Clock, ms: number): AbortSignal {
   return limit.signal;
 }
 
-/** Resolves when the signal aborts, at once if it has. */
-export async function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise((resolve) => {
-    signal.addEventListener('abort', resolve, { once: true });
-  });
+/**
+ * The result of `work`; a rejection once `signal` aborts, with `failure` or else with the reason of the signal. Leaves nothing on
+ * the signal, which may live much longer than the work.
+ */
+export async function unlessAborted<T>(
+  signal: AbortSignal | undefined,
+  work: Promise<T>,
+  failure?: () => Error,
+): Promise<T> {
+  if (signal === undefined) return work;
+  const { promise: refused, reject } = Promise.withResolvers<never>();
+  const stop = (): void => reject(failure?.() ?? signal.reason);
+  if (signal.aborted) stop();
+  signal.addEventListener('abort', stop);
+  try {
+    return await Promise.race([work, refused]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
 }
 
 /** The time since 1970 of a monotonic time, by the wall clock as it is set now. */

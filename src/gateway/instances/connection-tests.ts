@@ -9,7 +9,7 @@ import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { tooMany } from '../../domain/errors/request-errors.ts';
 import type { InstanceDefinition, InstanceInput } from '../../domain/instances/instance.ts';
 import { shareOf, UserShares } from '../../domain/memory/user-shares.ts';
-import { aborted, type Clock } from '../../domain/time/clock.ts';
+import { type Clock, unlessAborted } from '../../domain/time/clock.ts';
 import type { InstanceRegistry } from '../../registry/kinds/instance-registry.ts';
 import type { Open } from '../../transports/open-options.ts';
 import type { Transport, TransportDiagnostics } from '../../transports/transport.ts';
@@ -80,9 +80,6 @@ export class ConnectionTests {
       this.#closing.signal,
       ...(left === undefined ? [] : [left]),
     ]);
-    const late = aborted(signal).then(() => {
-      throw openingCancelled();
-    });
     let readDiagnostics: (() => TransportDiagnostics) | undefined;
     const { nodeId: _, ...tried } = definition; // it runs here, without the lease of a registered program
     const opening = this.#openTransport(tried)(signal, {
@@ -91,10 +88,8 @@ export class ConnectionTests {
       },
     });
     const passedMs = () => Math.round(this.#clock.now() - startMs);
-    const outcome = Promise.race([
-      opening.then((transport) => describeServer(transport, this.#clock)),
-      late,
-    ]).then(
+    const described = opening.then((transport) => describeServer(transport, this.#clock));
+    const outcome = unlessAborted(signal, described, openingCancelled).then(
       (found): ConnectionOutcome => ({ ...found, durationMs: passedMs() }),
       (thrown: unknown): ConnectionOutcome => {
         // The reason for the stop says more than the end of the opening.

@@ -4,7 +4,7 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { DEFAULT_POLICY } from '../../balancing/policy.ts';
-import { backendUnavailable, openingRefused } from '../../domain/errors/backend-errors.ts';
+import { backendUnavailable, openingCancelled, openingRefused } from '../../domain/errors/backend-errors.ts';
 import { GatewayError } from '../../domain/errors/errors.ts';
 import { childEnvironment, missingVariables } from '../../domain/instances/command.ts';
 import type { RunInContainer } from '../../domain/instances/found-instances.ts';
@@ -15,7 +15,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { loadOnce } from '../../domain/memory/load-once.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
-import { aborted } from '../../domain/time/clock.ts';
+import { unlessAborted } from '../../domain/time/clock.ts';
 import { FairSlots } from '../../domain/time/fair-slots.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { BackendHandshakes } from '../../net/tls/backend-handshakes.ts';
@@ -108,7 +108,7 @@ export function createOpenTransport(options: OpenTransportOptions): (definition:
     // The owner is the template: a program of a template with few starting programs does not wait behind those of another.
     return async (signal, hooks) => {
       const free = rules.reaper?.untilFree();
-      if (free !== undefined) await Promise.race([free, aborted(signal)]);
+      if (free !== undefined) await unlessAborted(signal, free, openingCancelled);
       return starts.take({ shareId: template, signal, start: () => open(signal, hooks) });
     };
   };
