@@ -1,4 +1,4 @@
-// Composition root: creates and connects the parts of a gateway for its facade (gateway.ts).
+// Composition root: creates, connects and closes the parts of a gateway for its facade (gateway.ts).
 
 import { map } from 'rxjs';
 import type { CallDeps } from '../actors/calls/call-route.ts';
@@ -20,7 +20,7 @@ import { memoryBounds } from '../domain/memory/held-bytes.ts';
 import { newLife } from '../domain/nodes/life.ts';
 import { nodeOf } from '../domain/nodes/nodes.ts';
 import { DENIED_NETWORKS } from '../domain/registration/instance-endpoint.ts';
-import { type Clock, spreadClock } from '../domain/time/clock.ts';
+import { type Clock, settlesWithin, spreadClock } from '../domain/time/clock.ts';
 import { TaskScheduler, type Timing } from '../domain/time/task-scheduler.ts';
 import { type AddressCheck, addressesIn } from '../net/network-guard.ts';
 import { SystemLookups } from '../net/system-lookups.ts';
@@ -94,7 +94,7 @@ export interface GatewayParts
   readonly readDatabase: () => Promise<DatabaseState>;
 }
 
-/** Connects the parts of a gateway, and starts nothing. The caller closes `events`. */
+/** Connects the parts of a gateway, and starts nothing. `closeParts` ends them. */
 export function composeGateway(
   store: Store,
   options: ComposeOptions,
@@ -118,6 +118,23 @@ export function composeGateway(
     host: new HostedInstances(clock, fleet, memory.requestBytes),
     readDatabase: databaseStatus(store, clock.now),
   };
+}
+
+/** Closes the parts of a gateway that takes no calls any more, and `events`; see Gateway.close. */
+export async function closeParts(parts: GatewayParts, events: EventBus, graceMs: number): Promise<void> {
+  const { fleet, registry, mcp, sync, tests, clock, reaper, backendAccounts } = parts;
+  const synced = Promise.all([sync.close(), mcp.endpoint.dismiss()]); // no new call begins
+  events.emit({ type: 'gateway.closing', atMs: clock.wall(), calls: fleet.underWay, graceMs });
+  backendAccounts?.close(); // calls that wait for an account go on
+  try {
+    // Running changes may finish, but a database that does not answer must not keep the children alive.
+    await settlesWithin(registry.close(), Math.min(graceMs, LIMITS.backgroundMs), clock);
+    await Promise.all([mcp.close(graceMs), fleet.close(graceMs), synced, tests.close()]);
+  } finally {
+    reaper.close();
+    fleet.listChanged$.complete(); // the endpoint has ended its streams of changes, over several turns
+    events.close();
+  }
 }
 
 function composeBase(store: Store, options: ComposeOptions, events: EventBus): Base {
@@ -247,7 +264,6 @@ function composeClients(base: Base, instances: Instances, readiness: Readiness):
     userNotices$: backendAccounts?.notices$,
     recovered$: events.on('instance.healthy').pipe(map(({ template }) => template)),
   });
-  events.on('gateway.closing').subscribe(() => backendAccounts?.close());
   return { tracing, dispatcher, keeper, sessions, mcp };
 }
 

@@ -17,7 +17,7 @@ import { runsProgram } from '../domain/instances/transport-kinds.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListField } from '../domain/mcp/mcp.ts';
-import { settlesWithin, systemClock } from '../domain/time/clock.ts';
+import { systemClock } from '../domain/time/clock.ts';
 import { MemoryStore } from '../persistence/memory/memory-store.ts';
 import type { Store } from '../persistence/store.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
@@ -33,7 +33,7 @@ import {
   isFunction,
   refusalOfRequest,
 } from './checked-options.ts';
-import { composeGateway, type GatewayParts } from './compose.ts';
+import { closeParts, composeGateway, type GatewayParts } from './compose.ts';
 import { EventBus, isolateListeners } from './event-bus.ts';
 import type {
   CallResult,
@@ -435,16 +435,8 @@ export class Gateway {
     return this.close();
   }
 
-  async #shutDown(graceMs: number): Promise<void> {
+  #shutDown(graceMs: number): Promise<void> {
     this.#readiness.close();
-    const { fleet, registry, mcp, sync, tests, clock, reaper } = this.#parts;
-    const synced = Promise.all([sync.close(), mcp.endpoint.dismiss()]); // no new call begins
-    this.#events.emit({ type: 'gateway.closing', atMs: clock.wall(), calls: fleet.underWay, graceMs });
-    // Running changes may finish, but a database that does not answer must not keep the children alive.
-    await settlesWithin(registry.close(), Math.min(graceMs, LIMITS.backgroundMs), clock);
-    await Promise.all([mcp.close(graceMs), fleet.close(graceMs), synced, tests.close()]);
-    reaper.close();
-    fleet.listChanged$.complete(); // the endpoint has ended its streams of changes, over several turns
-    this.#events.close();
+    return closeParts(this.#parts, this.#events, graceMs);
   }
 }

@@ -19,6 +19,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/actors/calls/dispatcher.ts',
   'src/domain/events/events.ts',
   'src/gateway/endpoint/withheld-items.ts',
+  'src/gateway/compose.ts',
   'src/gateway/gateway.ts',
   'src/gateway/internals.ts',
   'src/registry/active-registry.ts',
