@@ -56,6 +56,27 @@ test('end with an error event without details when the source fails', async () =
   app.close();
 });
 
+test('leave nothing that waits when their source cannot be made', async () => {
+  const alarms = new Set<() => void>();
+  const alarm: typeof systemClock.alarm = (_, callback) => {
+    alarms.add(callback);
+    return () => void alarms.delete(callback);
+  };
+  const streams = new EventStreams({ ...systemClock, alarm });
+  const listeners: number[] = [];
+  const app = await startMiddlewares(async (context) => {
+    const { res } = context;
+    const before = res.listenerCount('close');
+    const written = streams.write(context, () => {
+      throw new Error('a fault of the route');
+    });
+    await written.finally(() => listeners.push(res.listenerCount('close') - before));
+  });
+  const { outcome } = await app.ask('GET', '/');
+  assert.equal([outcome, alarms.size, listeners], ['500 INTERNAL_ERROR', 0, [0]]);
+  app.close();
+});
+
 test('open after a second without an event, and are kept alive', async () => {
   const app = await serve(NEVER, { keepAliveMs: 1 });
   const socket = await openRaw(app.port);

@@ -3,7 +3,7 @@
 // "Server-sent events".
 
 import type { ServerResponse } from 'node:http';
-import { type Observer, Subscription } from 'rxjs';
+import { defer, type Observer, Subscription } from 'rxjs';
 import { availableMemoryBytes } from '../../config/memory.ts';
 import type { OpenReport } from '../../domain/calls/exchange.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts';
@@ -101,7 +101,8 @@ export class EventStreams {
       const writer = new EventWriter(context, this, settle, report);
       work.add(() => response.off('close', onClose));
       work.add(spreadAlarm(this.#scheduler, this.#clock.alarm)(SLOW_ANSWER_MS, () => writer.onSlow()));
-      work.add((typeof source === 'function' ? source(writer) : source).subscribe(writer));
+      const events$ = typeof source === 'function' ? defer(() => source(writer)) : source;
+      work.add(events$.subscribe(writer));
     });
   }
 
