@@ -69,6 +69,26 @@ test('a name that could not be stored is stored 5 s later', async () => {
   }
 });
 
+test('a gateway that closes does not wait to store a name again', async () => {
+  const { clock, waiting } = alarmsOf(5_000);
+  let added = () => 0;
+  const store = new MemoryStore();
+  const gateway = await createGateway({ store, clock });
+  try {
+    await gateway.views.put({ id: 'v', from: [{ template: 'a' }] });
+    const tools = [{ name: 'search', inputSchema: { type: 'object' } }];
+    await gateway.register('a', { id: 'one', handler: () => ({ tools }) });
+    store.views.save = () => Promise.reject(databaseUnavailable(new Error('away'), 'no'));
+    const before = new Set(waiting);
+    added = () => [...waiting].filter((each) => !before.has(each)).length;
+    await gateway.list('v', 'tools');
+    await becomes(added, 1);
+  } finally {
+    await gateway.close({ graceMs: 0 });
+  }
+  assert.is(added(), 0);
+});
+
 test('a name that clients have seen stays when the view changes before it is stored', async () => {
   const store = new MemoryStore();
   const gateway = await createGateway({ store });

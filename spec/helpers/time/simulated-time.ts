@@ -21,18 +21,25 @@ export function simulateTime(test: Pick<Suite, 'before' | 'after'>, open: () => 
 export const simulatedClock: Clock = { ...systemClock, now: () => Date.now() };
 
 /** A clock whose background alarms of this length wait for `ring`; all else is the real time. */
-export function alarmsOf(lengthMs: number): { readonly clock: Clock; ring(): void } {
-  const waiting: (() => void)[] = [];
+export function alarmsOf(lengthMs: number): {
+  readonly clock: Clock;
+  readonly waiting: ReadonlySet<() => void>;
+  ring(): void;
+} {
+  const waiting = new Set<() => void>();
   const { background } = systemClock;
   const alarm: typeof background.alarm = (waitMs, callback) => {
     if (waitMs !== lengthMs) return background.alarm(waitMs, callback);
-    waiting.push(callback);
-    return () => {};
+    waiting.add(callback);
+    return () => void waiting.delete(callback);
   };
   return {
     clock: { ...systemClock, background: { ...background, alarm } },
+    waiting,
     ring: () => {
-      for (const callback of waiting.splice(0)) callback();
+      const rung = [...waiting];
+      waiting.clear();
+      for (const callback of rung) callback();
     },
   };
 }

@@ -144,9 +144,14 @@ export class ServedView {
     return new Map(all.map(({ template, own }, index) => [itemKey(template, own), names[index] ?? own]));
   }
 
-  close(): void {
+  /** Names that could not be stored are not stored later. */
+  endSaving(): void {
     this.#isClosed = true;
     this.#endRetry();
+  }
+
+  close(): void {
+    this.endSaving();
     this.directory.close();
     this.backends.close('viewDeleted');
   }

@@ -53,7 +53,7 @@ export interface ViewsDeps extends ServedViewDeps {
 }
 
 /**
- * All views of a gateway, each with its backends; `close` closes them. The items of a view depend on its definition and on the
+ * All views of a gateway, each with its backends. The items of a view depend on its definition and on the
  * lists of its templates; both may change while clients use it. What the members give is said at ServedViews.
  */
 export class Views implements ServedViews {
@@ -61,8 +61,8 @@ export class Views implements ServedViews {
   readonly #served = new Map<string, ServedView>();
   readonly #subscriptions = new Subscription();
   readonly #compiledLists = compiledLists();
-  /** Views that are being stored here: their first lists are read then. */
-  readonly #settling = new Set<string>();
+  /** The views that are being stored here, one of them perhaps twice: their first lists are read then. */
+  readonly #settling = new Set<Pick<ViewDefinition, 'id'>>();
 
   constructor(deps: ViewsDeps) {
     this.#deps = deps;
@@ -80,8 +80,10 @@ export class Views implements ServedViews {
     this.#subscriptions.add(approved);
   }
 
+  /** Follows no changes any more, and stores no names. The sessions and streams of the views end with those of the gateway. */
   close(): void {
     this.#subscriptions.unsubscribe();
+    for (const view of this.#served.values()) view.endSaving();
   }
 
   has(id: string): boolean {
@@ -117,13 +119,13 @@ export class Views implements ServedViews {
     const { id } = definition;
     const draft = await this.#draft(definition);
     await draft.survey();
-    this.#settling.add(id);
+    this.#settling.add(definition);
     try {
       const stored = await registry.put(definition, { ...condition, names: draft.names });
       await restOfChange(approvals.approveFirst(id, () => this.problems(id)));
       return { ...stored, problems: await restOfChange(this.problems(id)) };
     } finally {
-      this.#settling.delete(id);
+      this.#settling.delete(definition);
     }
   }
 
@@ -256,7 +258,8 @@ export class Views implements ServedViews {
 
   /** Approves the first list of a view of a registry file, without a client that asks for it. */
   #approveFirst(id: string): void {
-    if (!this.#deps.approvals.awaitsFirst(id) || this.#settling.has(id)) return;
+    const isSettling = [...this.#settling].some((definition) => definition.id === id);
+    if (isSettling || !this.#deps.approvals.awaitsFirst(id)) return;
     this.problems(id).catch(() => undefined); // it may be gone
   }
 }

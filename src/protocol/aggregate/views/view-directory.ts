@@ -96,7 +96,7 @@ export function compiledLists(mostBytes = COMPILED_BYTES): LruMap<CompiledLists>
 }
 
 /**
- * The directory of a view, until `close`; a changed view gets a new one. It compiles the lists of its templates when they change;
+ * The directory of a view, until `close`. It compiles the lists of its templates when they, or the view, change;
  * a call of a known name is one look-up.
  */
 export class ViewDirectory implements Directory {
