@@ -9,14 +9,19 @@ const WAIT_MS = 500;
 
 /**
  * Repeats work that fails because the database does not answer, for 30 s at least. Rejects with the error of the last
- * attempt.
+ * attempt. `silent` is called after each attempt that is repeated.
  */
-export async function untilDatabaseAnswers<T>(clock: Clock, run: () => Promise<T>): Promise<T> {
+export async function untilDatabaseAnswers<T>(
+  clock: Clock,
+  run: () => Promise<T>,
+  silent: () => void = () => {},
+): Promise<T> {
   for (let attempt = 1; ; attempt += 1)
     try {
       return await run();
     } catch (thrown) {
       if (attempt === MAX_ATTEMPTS || !hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
+      silent();
       await sleep(clock, WAIT_MS);
     }
 }

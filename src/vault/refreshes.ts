@@ -1,6 +1,6 @@
 // The access token of a connection: from memory, from its row, or refreshed.
 
-import { hasCode } from '../domain/errors/errors.ts';
+import { asGatewayError, hasCode } from '../domain/errors/errors.ts';
 import type { WhyNotConnected } from '../domain/instances/account-connection.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { type Clock, DAY_MS, MAX_SKEW_MS, sleep } from '../domain/time/clock.ts';
@@ -16,6 +16,7 @@ import {
   type StoredAccountConnection,
 } from './account-connections.ts';
 import { BackendFetchFailure } from './backend-fetch.ts';
+import { isDue, isOver, type KnownToken, KnownTokens } from './known-tokens.ts';
 import type { AccountTarget, OAuthBackend } from './oauth-backends.ts';
 import { OAuthRefusal, type OAuthRequests } from './oauth-requests.ts';
 import type { OwnClients } from './own-clients.ts';
@@ -25,21 +26,15 @@ const REFRESH_LEASE_MS = 30_000;
 /** The longest wait for another node, or for other refreshes at the same server, in ms. */
 const WAIT_MS = 10_000;
 const CHECK_MS = 100;
-/** The time after which a row is read again, in ms: another node may have ended the connection. */
-const FRESH_MS = 10_000;
 /** The time before its end at which a token is renewed, in ms; or in the last quarter of its life. */
 const MARGIN_MS = 30_000;
 /** The most leases in a row that may end without a new token. */
 const MAX_TRIES = 2;
 const MAX_KNOWN = 10_000;
-/** The most characters of a token that counts as one: an authorization server may name tokens of 60 kB. */
-const USUAL_TOKEN = 4_096;
 /** The most scopes that are kept for the next connecting: a server may name others at each call. */
 const MAX_WANTED = 100;
 /** The most rounds of one call, in which others change the row between its reading and its change. */
 const MAX_CHANGES = 20;
-/** The longest use of a token in memory while the database does not answer, in ms. */
-const MAX_UNREAD_MS = 15 * 60_000;
 /** The time after a failure in which the authorization server is not asked, in ms. */
 const AGAIN_MS = 5_000;
 
@@ -52,13 +47,6 @@ export class NotConnected extends Error {
     super('there is no usable connection');
     this.why = why;
   }
-}
-
-interface KnownToken extends Pick<StoredAccountConnection, 'expiresAtMs' | 'dueAtMs'> {
-  readonly token: string;
-  readonly connectedAt: string;
-  /** The time at which the row was read, by the monotonic clock. */
-  readonly readAtMs: number;
 }
 
 interface RefreshesOptions {
@@ -84,31 +72,28 @@ interface RefreshesOptions {
  */
 export class Refreshes {
   readonly #options: RefreshesOptions;
-  readonly #known = new LruMap<KnownToken>(MAX_KNOWN, undefined, ({ token }) =>
-    Math.max(1, Math.ceil(token.length / USUAL_TOKEN)),
-  );
+  readonly #known: KnownTokens;
   readonly #failed = new LruMap<{ readonly failure: BackendFetchFailure; readonly atMs: number }>(MAX_KNOWN);
   readonly #loading = new Map<string, Promise<string>>();
   /** The lease that each connection had when it was last read, and since when, by the monotonic clock. */
   readonly #leases = new LruMap<{ readonly untilMs: number; readonly sinceMs: number }>(MAX_KNOWN);
+  /** The leases of this node by which nothing was asked for: it is unknown whether their rows were written. */
+  readonly #unused = new LruMap<{ readonly untilMs: number; readonly life?: string | undefined }>(MAX_KNOWN);
   /** The connections whose new tokens this node has, and which the database has not taken yet. */
   readonly #unstored = new Set<string>();
 
   constructor(options: RefreshesOptions) {
     this.#options = options;
+    this.#known = new KnownTokens(options.clock);
   }
 
   /** The token from memory, if it need not be read or refreshed now. */
   known(key: string): string | undefined {
-    const known = this.#known.get(key);
-    if (known === undefined) return undefined;
-    const { now, wall } = this.#options.clock;
-    if (now() - known.readAtMs > FRESH_MS) return undefined;
-    return isDue(known, wall()) ? undefined : known.token;
+    return this.#known.current(key, this.#unstored.has(key));
   }
 
   forget(key: string): void {
-    this.#known.delete(key);
+    this.#known.forget(key);
     this.#failed.delete(key);
   }
 
@@ -153,20 +138,24 @@ export class Refreshes {
   ): Promise<string> {
     const { now, wall } = this.#options.clock;
     const beganAtMs = now();
-    const before = this.#known.get(key);
-    this.#known.delete(key);
+    const before = this.#known.toRead(key);
+    if (refused !== undefined) this.#known.useUp(key, refused);
+    const newer = this.#unstored.has(key) ? this.known(key) : undefined;
+    if (newer !== undefined) return newer;
     let first: string | undefined;
-    let isRenewed = false;
     // A round either waits for the lease of another node, all together for WAIT_MS, or tries to take the lease.
     for (let changes = 0; changes < MAX_CHANGES; ) {
       const read = await this.#read(key, before, refused);
       if (typeof read === 'string') return read;
       const { value } = read;
-      if (value.ended !== undefined) throw new NotConnected('ended');
+      if (value.ended !== undefined) {
+        this.#known.useUp(key);
+        throw new NotConnected('ended');
+      }
       first ??= value.accessToken;
-      // A token that changed meanwhile is used even if it expires soon; one that this call renewed also if it is the refused one.
+      // A token that changed meanwhile is used even if it expires soon.
       const isGood = value.accessToken !== first || !isDue(value, wall());
-      if (isRenewed || (isGood && value.accessToken !== refused)) {
+      if (isGood && value.accessToken !== refused) {
         void this.#options.connections.used(read);
         return this.#keep(read, before);
       }
@@ -180,21 +169,26 @@ export class Refreshes {
         continue;
       }
       changes += 1;
-      const tries = (value.lease?.tries ?? 0) + 1;
+      const tries = (value.lease?.tries ?? 0) + (this.#isUnused(key, value.lease) ? 0 : 1);
       if (value.refreshToken === undefined) {
         if (mayStillBeUsed) return this.#keep(read, before);
         await this.#end(read, 'its access has ended, and it cannot be renewed');
       } else if (tries > MAX_TRIES) await this.#end(read, 'its tokens could not be renewed');
-      else
+      else {
+        const { refreshToken } = value;
+        let renewed: ReadAccountConnection | undefined;
         try {
-          const { refreshToken } = value;
           const place = await this.#place(backend, mayStillBeUsed ? 0 : WAIT_MS);
           const refreshed = this.#refresh(target, backend, read, refreshToken, tries, place);
-          isRenewed = await refreshed.finally(place);
+          renewed = await refreshed.finally(place);
         } catch (thrown) {
           if (!mayStillBeUsed) throw thrown;
           return this.#keep(read, before);
         }
+        if (renewed === undefined) continue;
+        const token = this.#keep(renewed, before);
+        if ((await this.#storeNew(renewed, refreshToken)) !== 'lost') return token;
+      }
     }
     throw new BackendFetchFailure('its connection is changed by other nodes all the time');
   }
@@ -205,21 +199,16 @@ export class Refreshes {
     before: KnownToken | undefined,
     refused: string | undefined,
   ): Promise<ReadAccountConnection | string> {
-    const { connections, clock } = this.#options;
     try {
-      const read = await connections.find(key);
-      if (read === undefined) throw new NotConnected('none');
-      return read;
+      const read = await this.#options.connections.find(key);
+      if (read !== undefined) return read;
+      this.#known.useUp(key);
+      throw new NotConnected('none');
     } catch (thrown) {
-      const isUsable =
-        hasCode(thrown, 'DATABASE_UNAVAILABLE') &&
-        before !== undefined &&
-        before.token !== refused &&
-        clock.now() - before.readAtMs < MAX_UNREAD_MS &&
-        (before.expiresAtMs === undefined || before.expiresAtMs > clock.wall());
-      if (!isUsable) throw thrown;
-      this.#known.set(key, before);
-      return before.token;
+      const isAway = hasCode(thrown, 'DATABASE_UNAVAILABLE') && before?.token !== refused;
+      const token = isAway ? this.#known.withoutRow(key, before) : undefined;
+      if (token === undefined) throw thrown;
+      return token;
     }
   }
 
@@ -231,7 +220,7 @@ export class Refreshes {
   #isHeld(key: string, lease: StoredAccountConnection['lease']): boolean {
     const { lives, clock } = this.#options;
     if (this.#unstored.has(key)) return true;
-    if (lease === undefined) return false;
+    if (lease === undefined || this.#isUnused(key, lease)) return false;
     const { untilMs, life } = lease;
     const skewMs = life === undefined ? 0 : MAX_SKEW_MS; // on a file all processes have one clock
     if (untilMs + skewMs <= clock.wall()) return false;
@@ -240,6 +229,11 @@ export class Refreshes {
     if (seen?.untilMs === untilMs) return clock.now() - seen.sinceMs < REFRESH_LEASE_MS;
     this.#leases.set(key, { untilMs, sinceMs: clock.now() });
     return true;
+  }
+
+  #isUnused(key: string, lease: StoredAccountConnection['lease']): boolean {
+    const unused = this.#unused.get(key);
+    return unused !== undefined && unused.untilMs === lease?.untilMs && unused.life === lease.life;
   }
 
   /**
@@ -252,17 +246,16 @@ export class Refreshes {
     throw new BackendFetchFailure('its authorization server renews other tokens, and has not finished');
   }
 
-  #keep({ key, connectedAt, value }: ReadAccountConnection, before: KnownToken | undefined): string {
-    const { clock, onReplaced } = this.#options;
-    const { accessToken: token, expiresAtMs, dueAtMs } = value;
-    this.#known.set(key, { token, connectedAt, expiresAtMs, dueAtMs, readAtMs: clock.now() });
-    if (before !== undefined && before.connectedAt !== connectedAt) onReplaced(value);
-    return token;
+  #keep(read: ReadAccountConnection, before: KnownToken | undefined): string {
+    const { connectedAt, value } = read;
+    this.#known.keep(read);
+    if (before !== undefined && before.connectedAt !== connectedAt) this.#options.onReplaced(value);
+    return value.accessToken;
   }
 
   /**
-   * Takes the lease and refreshes the token, unless another node did: the row has the result. True when it has a
-   * token that was just made.
+   * Takes the lease and asks for new tokens, unless another node did: the row has the result then. Resolves with the connection
+   * with its new tokens, which are not stored yet.
    */
   async #refresh(
     target: AccountTarget,
@@ -271,61 +264,87 @@ export class Refreshes {
     refreshToken: string,
     tries: number,
     place: OutsidePlace,
-  ): Promise<boolean> {
+  ): Promise<ReadAccountConnection | undefined> {
     const { connections, clock } = this.#options;
     const failed = this.#failed.get(read.key);
     if (failed !== undefined && clock.now() - failed.atMs < AGAIN_MS) throw failed.failure;
     const lease = { untilMs: clock.wall() + REFRESH_LEASE_MS, tries, life: this.#options.lives?.life() };
-    const taken = await connections.replace(read, { ...read.value, lease });
-    if (taken === undefined) return false;
+    const taken = await connections.replace(read, { ...read.value, lease }).catch((thrown: unknown) => {
+      if (asGatewayError(thrown).delivered === 'unknown') this.#unused.set(read.key, lease);
+      throw thrown;
+    });
+    if (taken === undefined) return undefined;
     let answer: ReturnType<typeof tokensIn>;
     try {
       answer = await this.#asked(target, backend, taken.value, refreshToken, place);
     } catch (thrown) {
       if (thrown instanceof OAuthRefusal && FINAL.has(thrown.code)) {
         await this.#end(taken, thrown.message);
-        return false;
+        return undefined;
       }
       if (thrown instanceof BackendFetchFailure)
         this.#failed.set(read.key, { failure: thrown, atMs: clock.now() });
       const isLeased = ({ value }: ReadAccountConnection) => value.lease?.untilMs === lease.untilMs;
-      await this.#store(taken, { lease: undefined }, isLeased);
+      await untilSilent((silent) => this.#store(taken, { lease: undefined }, isLeased, silent));
       throw thrown;
     }
     this.#failed.delete(read.key);
     const { scopes = taken.value.scopes, refreshToken: next = refreshToken, ...tokens } = answer;
+    const value = {
+      ...taken.value,
+      ...tokens,
+      refreshToken: next,
+      scopes,
+      ended: undefined,
+      lease: undefined,
+    };
+    return { ...taken, value };
+  }
+
+  /**
+   * Stores tokens that were got for this refresh token, also after this call has ended, if the database is silent. `lost`: there
+   * is another connection now, or none.
+   */
+  async #storeNew(taken: ReadAccountConnection, used: string): Promise<'stored' | 'silent' | 'lost'> {
+    const { key, connectedAt, value } = taken;
+    const { accessToken, refreshToken, expiresAtMs, dueAtMs, scopes } = value;
+    const tokens = { accessToken, refreshToken, expiresAtMs, dueAtMs, scopes };
     // Another node may have taken the lease after this one, or have ended the connection because its tokens are used up.
-    const isSame = ({ connectedAt, value }: ReadAccountConnection) =>
-      connectedAt === taken.connectedAt && (value.refreshToken ?? refreshToken) === refreshToken;
-    this.#unstored.add(read.key);
-    try {
-      const stored = { ...tokens, refreshToken: next, scopes, ended: undefined, lease: undefined };
-      const isThere = await this.#store(taken, stored, isSame);
-      if (!isThere) this.#options.onUnused({ ...taken.value, ...stored });
-    } finally {
-      this.#unstored.delete(read.key);
-    }
-    return true;
+    const isSame = (read: ReadAccountConnection) =>
+      read === taken || (read.connectedAt === connectedAt && (read.value.refreshToken ?? used) === used);
+    this.#unstored.add(key);
+    return untilSilent(async (silent) => {
+      try {
+        const changes = { ...tokens, ended: undefined, lease: undefined };
+        const outcome = await this.#store(taken, changes, isSame, silent);
+        if (outcome === 'gone') this.#options.onUnused(value);
+        if (outcome !== 'stored') this.#known.useUp(key, accessToken);
+        return outcome === 'stored' ? outcome : 'lost';
+      } finally {
+        this.#unstored.delete(key);
+      }
+    });
   }
 
   /**
    * Stores changes in the row, as long as `isFor` is true for it. The earlier refresh token is used up, so new tokens must not be
-   * lost, whatever else changes the row, or the database does. False when the row is not there any more.
+   * lost, whatever else changes the row, or the database does. `silent` is called when the database does not answer.
    */
   async #store(
     taken: ReadAccountConnection,
     changes: Partial<StoredAccountConnection>,
     isFor: (read: ReadAccountConnection) => boolean,
-  ): Promise<boolean> {
-    const { connections } = this.#options;
+    silent: () => void,
+  ): Promise<'stored' | 'other' | 'gone'> {
+    const { connections, clock } = this.#options;
     let read: ReadAccountConnection | undefined = taken;
     while (read !== undefined && isFor(read)) {
       const before: ReadAccountConnection = read;
       const write = () => connections.replace(before, { ...before.value, ...changes });
-      if ((await untilDatabaseAnswers(this.#options.clock, write)) !== undefined) return true;
-      read = await untilDatabaseAnswers(this.#options.clock, () => connections.find(taken.key));
+      if ((await untilDatabaseAnswers(clock, write, silent)) !== undefined) return 'stored';
+      read = await untilDatabaseAnswers(clock, () => connections.find(taken.key), silent);
     }
-    return read !== undefined;
+    return read === undefined ? 'gone' : 'other';
   }
 
   async #asked(
@@ -361,10 +380,16 @@ export class Refreshes {
   async #end(read: ReadAccountConnection, reason: string): Promise<void> {
     const { connections, onEnded } = this.#options;
     const { refreshToken: _, lease: __, ...value } = read.value;
-    this.#known.delete(read.key);
+    this.#known.useUp(read.key);
     const ended = await connections.replace(read, { ...value, accessToken: '', ended: reason });
     if (ended !== undefined) onEnded(read.value, reason);
   }
+}
+
+/** Waits for work that goes on by itself, until it ends or has called `silent`. Rejects as it does before that. */
+function untilSilent<T>(run: (silent: () => void) => Promise<T>): Promise<T | 'silent'> {
+  const silence = Promise.withResolvers<'silent'>();
+  return Promise.race([run(() => silence.resolve('silent')), silence.promise]);
 }
 
 /** The errors after which the same refresh never succeeds. Source: RFC 6749 section 5.2. */
@@ -402,15 +427,7 @@ export function tokensIn(
   };
 }
 
-function isOver({ expiresAtMs }: Pick<StoredAccountConnection, 'expiresAtMs'>, nowMs: number): boolean {
-  return expiresAtMs !== undefined && expiresAtMs <= nowMs;
-}
-
 function timesOf(lifeMs: number, nowMs: number) {
   const expiresAtMs = nowMs + lifeMs;
   return { expiresAtMs, dueAtMs: expiresAtMs - Math.min(MARGIN_MS, lifeMs / 4) };
-}
-
-function isDue({ dueAtMs }: Pick<StoredAccountConnection, 'dueAtMs'>, nowMs: number): boolean {
-  return dueAtMs !== undefined && dueAtMs <= nowMs;
 }

@@ -75,6 +75,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/vault/own-clients.ts',
   'src/vault/account-connections.ts',
   'src/vault/authorization-flow.ts',
+  'src/vault/known-tokens.ts',
   'src/vault/refreshes.ts',
   'src/vault/vault.ts',
   'src/vault/connect-links.ts',
