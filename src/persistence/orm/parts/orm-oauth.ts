@@ -26,8 +26,23 @@ type NewRow = Omit<OAuthRow, 'version'>;
  */
 const KINDS_WITHOUT_SYNC: ReadonlySet<OAuthKind> = new Set<OAuthKind>(['grant', 'code', 'refresh']);
 
+/**
+ * The kinds of rows that outlive a sign-in. What was answered is on the disk: a client that is lost cannot sign in by itself,
+ * and a connection that was ended must not be there again.
+ */
+const LASTING: ReadonlySet<OAuthKind> = new Set<OAuthKind>([
+  'key',
+  'client',
+  'identity',
+  'connection',
+  'backend',
+  'own-client',
+]);
+
 export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined): OAuthStore {
   const columns = (row: NewRow) => sealedColumns(row, cipher);
+  const write = <T>(kind: OAuthKind, work: Work<T>): Promise<T> =>
+    LASTING.has(kind) ? operations.write(work) : operations.writeWithoutSync(work, 'statements');
   const rowsIn = (em: SqlEntityManager, oauth: Tables['oauth']) => new TableRows(em, oauth, operations);
   return {
     find: (kind, keys) =>
@@ -47,12 +62,12 @@ export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined):
       const { key, kind, consumedAt, ...changes } = own;
       const update = async (em: SqlEntityManager, { oauth }: Tables) =>
         (await rowsIn(em, oauth).update({ key, kind }, changes, 'version')) > 0;
-      const isSaved = await operations.writeWithoutSync(
+      const isSaved = await write(
+        row.kind,
         async (em, tables) =>
           (await update(em, tables)) || rowsIn(em, tables.oauth).insert({ ...own, version: 1 }),
-        'statements',
       );
-      if (!isSaved) await operations.writeWithoutSync(update, 'statements');
+      if (!isSaved) await write(row.kind, update);
     },
     replace: async (row, version) => {
       const work = replacing(row, version, operations, cipher);
@@ -77,10 +92,8 @@ export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined):
         );
     },
     delete: (kind, keys, version) =>
-      operations.writeWithoutSync(
-        (em, { oauth }) =>
-          rowsIn(em, oauth).delete({ kind, key: keys, ...(version !== undefined && { version }) }),
-        'statements',
+      write(kind, (em, { oauth }) =>
+        rowsIn(em, oauth).delete({ kind, key: keys, ...(version !== undefined && { version }) }),
       ),
     oldest: (filter, limit) =>
       operations.run(async (em, { oauth }) => {
