@@ -478,4 +478,13 @@ test('requests of unknown clients are bounded for each address, those of others 
   }
 });
 
+test('those that are sent together are bounded, too', async () => {
+  const answers = await Promise.all(Array.from({ length: 150 }, () => refresh('unknown', 'x')));
+  const statuses = answers.map(({ status }) => status);
+  assert.equal(
+    [401, 429].map((status) => statuses.filter((each) => each === status).length),
+    [120, 30],
+  );
+});
+
 test.run();

@@ -229,14 +229,20 @@ export class Endpoints {
   /** Answers a request of a client; those of unknown ones, which cost queries and fetches, are bounded for each address. */
   async #asClient({ response, address }: OAuthExchange, answer: () => Promise<void>): Promise<void> {
     const network = networkOf(address);
-    const { now } = this.#options.clock;
-    const { count, endsInMs } = this.#refused.add(network, now(), 0);
-    if (count >= REFUSED_PER_MINUTE) {
+    const nowMs = this.#options.clock.now();
+    // Each one counts until it is known, since many may be asked at the same time.
+    const { count, endsInMs } = this.#refused.add(network, nowMs, 1, REFUSED_PER_MINUTE);
+    if (count > REFUSED_PER_MINUTE) {
       const reason = 'too many requests of unknown clients from this address; try again later';
       return sendBusy(response, 429, reason, Math.max(1, Math.ceil(endsInMs / 1_000)));
     }
-    await answer();
-    if (response.statusCode === 401) this.#refused.add(network, now());
+    let isUnknown = false;
+    try {
+      await answer();
+      isUnknown = response.statusCode === 401;
+    } finally {
+      if (!isUnknown) this.#refused.giveBack(network, nowMs);
+    }
   }
 
   #normalise(fields: URLSearchParams): void {
