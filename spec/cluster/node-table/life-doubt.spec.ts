@@ -93,6 +93,23 @@ test('a process that was frozen while it was in doubt waits anew, because nothin
   assert.is(await outcomeAfter(doubt, 1), 'NODE_UNAVAILABLE');
 });
 
+test('two lives that were lost one after the other are waited for until the sessions of both are dropped', async () => {
+  const rules = { isInDoubt: false, isStopped: false, handle: () => {} };
+  const doubt = new LifeDoubt('a', simulatedClock, rules);
+  const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  for (const { promise } of [first, second]) doubt.untilDropped(promise);
+  let isKnown = false;
+  const known = doubt.untilLifeKnown()?.then(() => {
+    isKnown = true;
+  });
+  first.resolve();
+  await settled();
+  assert.is(isKnown, false);
+  second.resolve();
+  await known;
+  assert.is(doubt.untilLifeKnown(), undefined);
+});
+
 test.run();
 
 /** What a request has got when it has waited so long. */

@@ -20,8 +20,8 @@ export class LifeDoubt {
   #over: PromiseWithResolvers<void> | undefined;
   /** The times at which the doubt was first and last seen. */
   #seen: { readonly firstMs: number; readonly lastMs: number } | undefined;
-  /** True while the sessions of a life that others ended are dropped. */
-  #isDropping = false;
+  /** The number of lives that others ended and whose sessions are being dropped. */
+  #drops = 0;
 
   constructor(node: string, clock: Clock, rules: Pick<NodeRules, 'isInDoubt' | 'isStopped' | 'handle'>) {
     this.#node = node;
@@ -58,15 +58,15 @@ export class LifeDoubt {
 
   /** Others have ended the life of this node: requests wait until its sessions are dropped, too. `dropped` never rejects. */
   untilDropped(dropped: Promise<void>): void {
-    this.#isDropping = true;
+    this.#drops += 1;
     void dropped.then(() => {
-      this.#isDropping = false;
+      this.#drops -= 1;
       this.settle();
     });
   }
 
   get #isInDoubt(): boolean {
-    return this.#rules.isInDoubt || (this.#isDropping && !this.#rules.isStopped);
+    return this.#rules.isInDoubt || (this.#drops > 0 && !this.#rules.isStopped);
   }
 
   /**
