@@ -315,21 +315,32 @@ test('a client that waits for a row that is not stored is told that it is not', 
   assert.equal([await changed, taken.isTakenOver], [false, true]);
 });
 
-test('a row is not released while its last change is not written', async () => {
+test('a row whose last change is not written is not released; the others are', async () => {
   keeper = new SessionKeeper({
     ...{ store: keeper.store, node: 'n', life: 'life-1--', ...KEPT, clock: simulatedClock },
     holders: { decideSession: async () => ({ do: 'recover' }) },
   });
-  const session = new Session('s');
-  const kept = new StoredRow(keeper, session, 'new');
-  await kept.save();
-  session.value = { ...NEW, unsafe: 'yes' };
-  before = () => Promise.reject(databaseUnavailable(new Error('away')));
-  kept.end('drained', true);
+  const kept = ['changed', 'same', 'same too'].map((id) => {
+    const session = new Session(id);
+    return { session, row: new StoredRow(keeper, session, 'new') };
+  });
+  for (const { row } of kept) {
+    void row.save();
+    await pass(5);
+  }
+  for (const { session } of kept.slice(0, 1)) session.value = { ...NEW, unsafe: 'yes' };
+  before = async () => {
+    if (operations.at(-1)?.startsWith('update')) throw databaseUnavailable(new Error('refused'));
+  };
+  for (const { row } of kept) row.end('drained', true);
   await pass(5);
-  assert.is(operations.at(-1), 'update 1');
-  const [row] = await sessions.read([kept.key]);
-  assert.is(row?.life, 'life-1--', 'a stale row is not given to another node');
+  const rows = await sessions.read(kept.map(({ row }) => row.key));
+  const lifeOf = (wanted: string) => rows.find(({ key }) => key === wanted)?.life;
+  assert.equal(
+    kept.map(({ row }) => lifeOf(row.key)),
+    ['life-1--', 'released', 'released'],
+    'a stale row is not given to another node',
+  );
 });
 
 test('rows of earlier lives are bounded shortly after the start, and go after the idle time', async () => {

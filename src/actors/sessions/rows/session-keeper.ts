@@ -221,13 +221,12 @@ export class SessionKeeper implements RowWriter {
     this.#next = { atMs: now() + waitMs, cancel: background.alarm(waitMs, () => this.#begin()) };
   }
 
-  /** Writes all changes. Stops at the first failure, and returns false then. */
-  async #writeAll(): Promise<boolean> {
+  /** Writes all changes; stops at the first failure. */
+  async #writeAll(): Promise<void> {
     while (this.#writing !== undefined || this.#pending.size > 0) {
       this.#begin();
-      if ((await this.#writing) === false) return false;
+      if ((await this.#writing) === false) return;
     }
-    return true;
   }
 
   /** Writes one group. Returns false after a failure; the group is then written again later. */
@@ -273,22 +272,23 @@ export class SessionKeeper implements RowWriter {
   }
 
   /**
-   * Releases rows, after their last changes are written. Stops at the first failure: this life continues the other
-   * sessions if it is asked, and its end frees their rows, too.
+   * Releases rows, after their last changes are written. Those that cannot be written stay, and so do all while the database is
+   * away: this life continues their sessions if it is asked, and its end frees the rows, too.
    */
   async #releaseAll(): Promise<void> {
     const { node, life } = this.ownLife;
     const keys = this.#keysToRelease ?? [];
     try {
-      while (keys.length > 0 && (await this.#writeAll())) {
-        const rows = await this.store.read(keys.splice(0, MAX_SESSION_ROWS));
+      while (keys.length > 0) {
+        await this.#writeAll();
+        const unwritten = new Set(Array.from(this.#pending, ({ key }) => key));
+        const written = keys.splice(0, MAX_SESSION_ROWS).filter((key) => !unwritten.has(key));
+        const rows = await this.store.read(written);
         const own = rows.filter((row) => row.life === life);
         if (own.length > 0) await this.store.claim(own, { node, life: RELEASED });
       }
     } catch {
-      // The database is away.
-    } finally {
-      keys.length = 0;
+      keys.length = 0; // the database is away
     }
   }
 
