@@ -25,7 +25,7 @@ interface SlotRequest<T> {
   /** The id of an owner, of which `countedIdOf` counts; the name of a template; both; or an issuer. Default: ANONYMOUS. */
   readonly shareId?: string | undefined;
   /** Ends the wait. Default: only `maxWaitMs` does. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** The longest wait, in ms. Default: that of the options. */
   readonly maxWaitMs?: number;
   readonly start: () => Promise<T>;

@@ -1,7 +1,7 @@
 // Routes one request to an aggregate: answers lists here, and sends all others to their template with the names that the
 // template uses.
 
-import { defer, finalize, from, isObservable, map, type Observable, of, switchMap } from 'rxjs';
+import { defer, from, isObservable, map, type Observable, of, switchMap, tap } from 'rxjs';
 import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { toolNotFound } from '../../domain/errors/backend-errors.ts';
 import { GatewayError } from '../../domain/errors/errors.ts';
@@ -53,12 +53,15 @@ export function aggregateExchange(given: AggregateCall): Observable<SourcedEvent
   return defer(() => knownCall(call) ?? answered(call));
 }
 
-/** The answers that are looked up first, until the client leaves. */
+/** The answers that are looked up first. A search ends when its client leaves; nothing else has to know. */
 function answered(call: AggregateCall): Observable<SourcedEvent> {
+  const { request, search } = call;
+  if (search === undefined || request.method !== 'tools/call')
+    return from(answersTo(call)).pipe(switchMap((events$) => events$));
   const leaving = new AbortController();
   return from(answersTo(call, leaving.signal)).pipe(
     switchMap((events$) => events$),
-    finalize(() => leaving.abort()),
+    tap({ unsubscribe: () => leaving.abort() }),
   );
 }
 
@@ -79,7 +82,7 @@ function knownCall(call: AggregateCall): Observable<SourcedEvent> | undefined {
 }
 
 /** Waits only when a name or a resource has to be looked up. A request about a task goes to the template that it is bound to. */
-async function answersTo(call: AggregateCall, signal: AbortSignal): Promise<Observable<SourcedEvent>> {
+async function answersTo(call: AggregateCall, signal?: AbortSignal): Promise<Observable<SourcedEvent>> {
   const { request, selection, client, toTemplate, bound, search, extensions, scheduler } = call;
   const { directory } = selection;
   const { method, params } = request;

@@ -108,7 +108,7 @@ export class SearchMode {
   async resolved(
     request: ExchangeRequest,
     client: Client,
-    signal: AbortSignal,
+    signal: AbortSignal | undefined,
   ): Promise<Observable<SourcedEvent> | ExchangeRequest> {
     const { name, arguments: args } = request.params ?? {};
     switch (name) {
@@ -126,7 +126,7 @@ export class SearchMode {
   async #find(
     args: JsonFields[string],
     client: Client,
-    signal: AbortSignal,
+    signal: AbortSignal | undefined,
   ): Promise<Observable<SourcedEvent>> {
     const query = valueAt(args, 'query');
     const limit = valueAt(args, 'limit') ?? DEFAULT_FOUND;
@@ -152,7 +152,7 @@ export class SearchMode {
   async #describe(
     args: JsonFields[string],
     client: Client,
-    signal: AbortSignal,
+    signal: AbortSignal | undefined,
   ): Promise<Observable<SourcedEvent>> {
     const name = valueAt(args, 'name');
     if (typeof name !== 'string') return toolError(`${DESCRIBE} needs \`name\`: the name of a tool.`);

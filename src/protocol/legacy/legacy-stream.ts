@@ -194,8 +194,8 @@ export class LegacyStream {
     if (this.#stage === 'discarded') return;
     this.#options.budget.deleteSpare(this);
     this.#stage = 'discarded';
-    this.#detach()?.end();
     this.#log.clear();
+    this.#detach()?.end();
     this.#options.onDiscarded?.();
   }
 

@@ -18,7 +18,7 @@ export interface FindableTool {
 /** The caller of a search. Default: all are one caller, which does not leave. */
 interface Searcher {
   readonly ownerId?: string;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Weight of a word that has concepts, compared with one that has none. */
