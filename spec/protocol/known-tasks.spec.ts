@@ -134,7 +134,7 @@ test('knows a task by its template in a view, too, and gives a view those of its
   assert.equal(others, [true, true, true, false]);
 });
 
-test('remembers 2,500 tasks of each owner, without the least recently used ones', () => {
+test('remembers 2,500 tasks of each user, without the least recently used ones', () => {
   const memory = new KnownTasks(still);
   memory.begun(EVE, 'hers', 'a');
   for (let number = 0; number < 2_500; number += 1) memory.begun(ANN, `${number}`, 'a');
@@ -161,6 +161,13 @@ test('remembers the latest eight instances that gave the same id', () => {
   const memory = new KnownTasks(still);
   for (let number = 0; number < 9; number += 1) memory.begun(ANN, '1', `${number}`);
   assert.equal(memory.instancesOf(ANN, '1'), ['1', '2', '3', '4', '5', '6', '7', '8']);
+});
+
+test('the tasks of one client of a user are not forgotten for those of its other clients with the same id', () => {
+  const memory = new KnownTasks(still);
+  const signIn = (number: number) => ({ owner: { id: `grant:${number}@eve` }, pathName: 't' });
+  for (let number = 0; number < 9; number += 1) memory.begun(signIn(number), '1', `i${number}`);
+  assert.equal(memory.instancesOf(signIn(0), '1'), ['i0']);
 });
 
 test('does not remember an id that is too long', () => {

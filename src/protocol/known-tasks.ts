@@ -18,8 +18,9 @@ import { aggregateInstance, splitInstance } from './aggregate/aggregate-names.ts
  */
 export const MAX_OWN_TASKS = 2_500;
 export const MAX_OWNERS = 100;
-/** The most remembered instances that gave one user the same task id. */
+/** The most remembered instances that gave one client of a user the same task id, and all clients of the user together. */
 const MAX_TASK_INSTANCES = 8;
+const MAX_USER_INSTANCES = 32;
 /** The longest id that is remembered, in characters. */
 export const MAX_TASK_ID_LENGTH = 1_024;
 
@@ -140,10 +141,13 @@ export class KnownTasks {
     const instance = isAggregate ? instanceId : aggregateInstance({ template: pathName, id: instanceId });
     const userId = countedIdOf(owner.id);
     const ofUser = this.#users.get(userId) ?? new LruMap(MAX_OWN_TASKS);
-    const others = (ofUser.get(taskId) ?? []).filter(
-      (known) => known.ownerId !== owner.id || known.instance !== instance,
+    const known = (ofUser.get(taskId) ?? []).filter(
+      (task) => task.ownerId !== owner.id || task.instance !== instance,
     );
-    ofUser.set(taskId, [...others.slice(1 - MAX_TASK_INSTANCES), { ownerId: owner.id, instance }]);
+    const own = known.filter(({ ownerId }) => ownerId === owner.id);
+    const oldest = own.length < MAX_TASK_INSTANCES ? undefined : own[0];
+    const others = known.filter((task) => task !== oldest).slice(1 - MAX_USER_INSTANCES);
+    ofUser.set(taskId, [...others, { ownerId: owner.id, instance }]);
     this.#users.set(userId, ofUser);
   }
 

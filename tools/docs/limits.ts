@@ -241,7 +241,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       'the list is cut, or the call fails',
     ],
     [
-      'Tasks that a node remembers per caller; callers',
+      'Tasks that a node remembers per user; users',
       `${count(MAX_OWN_TASKS)}; ${count(MAX_OWNERS)}`,
       'the least recently used is forgotten',
     ],
