@@ -1,5 +1,5 @@
 // One attempt of a call at one instance. It counts the call at the instance and in the pool, passes the events of the
-// conversation to the call (synchronously, without an actor mailbox between them) and reports its own end. call.ts
+// conversation to attempts.ts (synchronously, without an actor mailbox between them) and reports its own end. call.ts
 // decides what follows a failure, with one exception: after an error with `isRepaired`, the attempt itself sends its
 // request once more in the same conversation.
 
@@ -25,12 +25,12 @@ import type { AttemptEnding, NumberedAttempt } from './call-events.ts';
 import type { AttemptPlan } from './call-route.ts';
 import type { Deadline } from './deadline.ts';
 
-/** What an attempt needs from its call, and what it reports to it. */
+/** What an attempt needs from the attempts of its call, and what it reports to them. */
 export interface AttemptedCall {
   readonly deadline: Pick<Deadline, 'beganAtMs' | 'needsProgress' | 'longestLeftMs'>;
   now(): number;
   onEvent(attempt: Attempt, event: ExchangeEvent): void;
-  /** The attempt failed without an answer. The call decides what follows and then ends the attempt, at once or later. */
+  /** The attempt failed without an answer. It is ended at once or later, after the call has decided what follows. */
   failed(attempt: Attempt, error: GatewayError): void;
   /** The conversation has completed after its answer. A call of `ended` follows. */
   completed(): void;

@@ -77,7 +77,7 @@ export class Call implements QueueEntry, RunningCall {
     this.#attempts = new Attempts(this, this.deadline, deps, input.group, events, subscriber);
   }
 
-  // --- QueueEntry, RunningCall -----------------------------------------------------------------------------
+  // --- for the queue and its route -------------------------------------------------------------------------
 
   get number(): number {
     return this.#events.number;
@@ -337,12 +337,16 @@ export class Call implements QueueEntry, RunningCall {
   #hedgeAt(step: SendStep, silent: Attempt): void {
     const { ref } = step;
     if (this.#lacksTool(ref) !== 'no' || !isRepeatable(this.#request, ref)) return;
-    if (!this.tries.payHedge(this.#deps.budget)) return;
+    let plan: ReturnType<SendStep['plan']>;
+    try {
+      plan = step.plan();
+    } catch {
+      return; // there is no room for one, and the silent attempts continue
+    }
+    if (!('request' in plan) || !this.tries.payHedge(this.#deps.budget)) return;
     this.tries.countHedge();
     this.#events.retried(silent, this.#attempts.silence(silent).code);
-    if (this.#subscriber.closed) return;
-    const plan = step.plan();
-    if ('request' in plan) this.#attempts.send(ref, plan);
+    if (!this.#subscriber.closed) this.#attempts.send(ref, plan);
   }
 
   /** Waits for an instance for a hedge. If none is found, the silent attempts simply continue. */

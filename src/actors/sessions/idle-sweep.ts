@@ -58,9 +58,17 @@ export class IdleSweep {
     const { scheduler, clock } = this.#timing;
     const open = this.#open;
     const due = [...open.values()].filter((session) => this.#dueAtMs(session) <= clock.now());
-    await scheduler.each(due, (session) => this.#visit(session));
-    this.#disarm = undefined;
-    if (open.size === 0) return;
+    try {
+      await scheduler.each(due, (session) => this.#visit(session));
+    } finally {
+      this.#disarm = undefined;
+      if (open.size > 0) this.#sweepNext();
+    }
+  }
+
+  #sweepNext(): void {
+    const { clock } = this.#timing;
+    const open = this.#open;
     let nextMs = clock.now() + this.#unusedMs;
     for (const session of open.values()) nextMs = Math.min(nextMs, this.#dueAtMs(session));
     this.#sweepIn(Math.max(GRAIN_MS, nextMs - clock.now()));

@@ -83,8 +83,8 @@ class StatelessRoute implements CallRoute {
   readonly #bound: InstanceRef | undefined;
   readonly #logLevel: string | undefined;
   /**
-   * The instance where a conversation was opened for this call, or is to be reopened (then it is undefined); undefined
-   * otherwise.
+   * The instance where a conversation was opened for this call, or is to be reopened: then the conversation is undefined.
+   * Undefined without such an instance.
    */
   #dedicatedAt:
     | { readonly ref: InstanceRef; readonly conversation: CallConversation | undefined }
@@ -233,7 +233,7 @@ class StatelessRoute implements CallRoute {
     }
   }
 
-  /** Takes a use of the conversation only if that is open already. True when it is. */
+  /** Takes a use of the conversation, and gives it back while that is not open yet. True when it is open. */
   #takeIfOpen(ref: InstanceRef): boolean {
     try {
       if (this.#take(ref).conversation !== undefined) return true;
