@@ -1,6 +1,6 @@
 // `gateway logs`: which lines of the file are shown.
 
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mock } from 'node:test';
@@ -81,6 +81,25 @@ test('follows a long line, whose bytes are joined once', () =>
     const sum = joined.reduce((total, length) => total + length, 0);
     assert.ok(sum < 2 * long.length, `${sum}`);
     // They are kept for a moment, for the same Ctrl-C that arrives twice.
+    await becomes(() => process.listenerCount('SIGINT'), before);
+  }));
+
+test('follows the lines that were added right before a rotation, too', () =>
+  inFolder(async (folder) => {
+    const file = join(folder, 'gateway.log');
+    await writeFile(file, 'first\nsecond\n');
+    const before = process.listenerCount('SIGINT');
+    const rotate = () => {
+      writeFileSync(`${file}.1`, 'first\nsecond\nunseen\nhal');
+      writeFileSync(file, 'f\nnew\n');
+    };
+    const next = new Map<string, () => unknown>([
+      ['second', rotate],
+      ['new', () => process.emit('SIGINT')],
+    ]);
+    const words = ['gateway', 'logs', '--state-dir', folder, '-f', '--quiet'];
+    const out = await printed(runAtTerminal(words, { folder, onPrint: (line) => next.get(line)?.() }));
+    assert.is(out, 'first\nsecond\nunseen\nhalf\nnew');
     await becomes(() => process.listenerCount('SIGINT'), before);
   }));
 

@@ -54,7 +54,9 @@ export const gatewayLogs: Command = {
       const { size } = await file.stat();
       for (const line of await lastLines(file, size, count, isShown)) print(line);
       if (input.has('follow'))
-        await untilSignal((signal) => follow(file, size, (line) => isShown(line) && print(line), signal));
+        await untilSignal((signal) =>
+          follow({ file, path: files.log }, size, (line) => isShown(line) && print(line), signal),
+        );
     } finally {
       await file.close();
     }
@@ -81,9 +83,9 @@ const FOLLOW_MS = 200;
 const PIECE_BYTES = 64 * 1024;
 const LINE_END = 10;
 
-/** Prints the lines that are written after `start`. */
+/** Prints the lines that are written after `start`, those before a rotation, too. `path`: of the file. */
 async function follow(
-  file: FileHandle,
+  { file, path }: { readonly file: FileHandle; readonly path: string },
   start: number,
   print: (line: string) => unknown,
   signal: AbortSignal,
@@ -93,14 +95,20 @@ async function follow(
   let begun: Buffer[] = [];
   while (!signal.aborted) {
     const { size } = await file.stat();
-    // The file was rotated; lines added in between are in `gateway.log.1`.
-    if (size < at) [at, begun] = [0, []];
+    if (size < at) {
+      take(await oldRest(`${path}.1`, at));
+      at = 0;
+    }
     const piece = await read(file, at, Math.min(size, at + PIECE_BYTES));
     at += piece.length;
     if (piece.length === 0) {
       await pause(FOLLOW_MS, signal);
       continue;
     }
+    take(piece);
+  }
+
+  function take(piece: Buffer): void {
     const end = piece.lastIndexOf(LINE_END);
     if (end >= 0) {
       const lines = Buffer.concat([...begun, piece.subarray(0, end)]).toString('utf8');
@@ -108,6 +116,17 @@ async function follow(
       begun = [];
     }
     begun.push(piece.subarray(end + 1));
+  }
+}
+
+/** What the newest old file, a copy of the file before its rotation, has after `at`; empty if it cannot be read. */
+async function oldRest(path: string, at: number): Promise<Buffer> {
+  const file = await open(path, 'r').catch(() => undefined);
+  try {
+    const { size } = (await file?.stat()) ?? { size: 0 };
+    return file === undefined || size <= at ? Buffer.alloc(0) : await read(file, at, size);
+  } finally {
+    await file?.close();
   }
 }
 
