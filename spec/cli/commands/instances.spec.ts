@@ -1,8 +1,10 @@
 // Commands about an instance, and deleting a template.
 
+import { writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { HeldTool, serving } from '../../helpers/backends/function-backend.ts';
 import { until } from '../../helpers/eventually.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { complaint, gatewayFor, HANDLER, printed, serverFor } from './against-gateway.ts';
 
@@ -12,6 +14,8 @@ const gateway = gatewayFor(test, {}, async ({ server }) => {
     await server.gateway.register('demo', { id, handler: HANDLER }, { waitMs: 5_000 });
 });
 const serve = serverFor(test);
+const folder = folderOfAll(test);
+const STDIO_SERVER = new URL('../../fixtures/stdio-server.ts', import.meta.url).href;
 const now = () => gateway.server.gateway.instance('demo', 'one').snapshot;
 
 test('drain takes an instance out of balancing, and resume brings it back', async () => {
@@ -58,6 +62,19 @@ test('drain and restart wait with --wait until the calls have ended and the inst
   );
   const { state } = JSON.parse(await printed(gateway.run('instance restart slow one --wait 10 --json')));
   assert.is(state, 'healthy');
+});
+
+test('a drained instance that does not open again is not restarted', async () => {
+  const gone = folder('gone');
+  const program = `fs.existsSync(${JSON.stringify(gone)}) ? process.exit(3) : import(${JSON.stringify(STDIO_SERVER)})`;
+  const instance = { id: 'one', command: process.execPath, args: ['-e', program] };
+  await gateway.server.gateway.register('gone', instance, { waitMs: 10_000 });
+  await gateway.run('instance drain gone one');
+  writeFileSync(gone, '');
+  assert.match(
+    await complaint(gateway.run('instance restart gone one --wait 3')),
+    /^stagedoor: one is not healthy after 3 s: exited with code 3/,
+  );
 });
 
 test('instance set changes weight, metadata and era, and nothing without options', async () => {

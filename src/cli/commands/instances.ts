@@ -377,9 +377,10 @@ export const instanceRestart = requestCommand({
   },
 });
 
-/** A drained instance stays drained. */
-function hasRestarted({ restarts, state }: Fields, first: Fields): boolean {
-  return Number(restarts) > Number(first.restarts) && (state === 'healthy' || state === 'draining');
+/** A drained instance stays drained; it has a reason until it is open. */
+function hasRestarted({ restarts, state, reason }: Fields, first: Fields): boolean {
+  const isOpen = state === 'healthy' || (state === 'draining' && reason === null);
+  return Number(restarts) > Number(first.restarts) && isOpen;
 }
 
 export const instanceSet: Command = {
