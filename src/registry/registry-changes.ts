@@ -25,6 +25,8 @@ export class RegistryChanges {
   readonly #follower: Follower;
   /** Revision of the store that is in force here: from right before the last read, or of a later change of this node alone. */
   #revision = Number.NaN;
+  /** Those of changes that have no place in the queue yet. */
+  readonly #preparations = new Set<Promise<unknown>>();
   #isLoading = false;
   #isClosed = false;
 
@@ -44,9 +46,13 @@ export class RegistryChanges {
     return this.#isClosed;
   }
 
-  /** Runs one change after the other. SHUTTING_DOWN; DATABASE_UNAVAILABLE, after which the store is read again. */
-  async run<T>(work: () => Promise<T>): Promise<T> {
+  /**
+   * Runs one change after the other. `preparation`: what the change waits for before it takes its place, so that no other
+   * waits for it; bounded in time. SHUTTING_DOWN; DATABASE_UNAVAILABLE, after which the store is read again.
+   */
+  async run<T>(work: () => Promise<T>, preparation?: () => Promise<unknown>): Promise<T> {
     if (this.#isClosed) throw shuttingDown();
+    if (preparation !== undefined) await this.#prepared(preparation());
     try {
       return await this.#queue.take(work);
     } catch (thrown) {
@@ -56,6 +62,15 @@ export class RegistryChanges {
         this.#follower.requestReload();
       }
       throw thrown;
+    }
+  }
+
+  async #prepared(preparation: Promise<unknown>): Promise<void> {
+    this.#preparations.add(preparation);
+    try {
+      await preparation;
+    } finally {
+      this.#preparations.delete(preparation);
     }
   }
 
@@ -104,6 +119,7 @@ export class RegistryChanges {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#follower.close();
+    await Promise.allSettled(this.#preparations);
     await this.#queue.idle();
   }
 }

@@ -73,7 +73,7 @@ export class InstanceRegistry {
   ): Promise<Registration> {
     const input = checkedInstance(template, written, options);
     const settings = checkedTemplate(template, options.loadBalancer ?? {});
-    if (runsProgram(input)) await this.#refuseExposing(input, options);
+    const check = runsProgram(input) ? () => this.#refuseExposing(input, options) : undefined;
     const { instance: made, replaced } = await this.#changes.run(async () => {
       this.#define(template, input, options); // first, so that nothing is stored for an instance that is refused
       const areSettingsStored = await this.#deps.templates.save(settings);
@@ -90,7 +90,7 @@ export class InstanceRegistry {
           ? this.#deps.active.start(definition, options.handler)
           : this.#deps.active.put(definition); // an entry with another weight is not a reason to open the instance again
       return { instance, replaced };
-    });
+    }, check);
     await this.#deps.approvals.settled(template);
     const { waitMs = 0, mayBeUnhealthy = false } = options;
     const instance = waitMs > 0 ? await this.#untilHealthy(made, waitMs) : made;
@@ -120,7 +120,8 @@ export class InstanceRegistry {
         ...each,
         input: checkedInstance(each.template, each.written, each.options),
       }));
-      await Promise.all(inputs.map(({ input, options }) => this.#refuseExposing(input, options)));
+      const check = () =>
+        Promise.all(inputs.map(({ input, options }) => this.#refuseExposing(input, options)));
       return await this.#changes.run(async () => {
         const define = (wanted = inputs) => {
           const taken = new Set<string>();
@@ -150,7 +151,7 @@ export class InstanceRegistry {
         const put = (definition: InstanceDefinition): void => void this.#deps.active.put(definition);
         await this.#deps.scheduler.each(definitions, put, () => START_TASKS);
         return true;
-      });
+      }, check);
     } catch (thrown) {
       if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
       return false;
