@@ -202,4 +202,9 @@ test('of a completion that are null do not reach the server', async () => {
   });
 });
 
+test('of many characters are refused without a long look at their pattern', async () => {
+  const body = { name: `${'n'.repeat(400_000)}\u200b`, permissions: ['tools:call'] };
+  assert.is((await app.as(app.admin, 'POST', '/auth/api-keys', { body })).status, 422);
+});
+
 test.run();

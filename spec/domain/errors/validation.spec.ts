@@ -34,10 +34,11 @@ const WORDS: readonly (readonly [TSchema, unknown, string])[] = [
   [Type.Enum(['a', 'b', 'c']), 'd', "enum: Input should be 'a', 'b' or 'c'"],
   [Type.Literal('a'), 'd', "literal_error: Input should be 'a'"],
   [Type.String({ pattern: '^x$' }), 'y', "string_pattern_mismatch: String should match pattern '^x$'"],
+  [Type.String({ pattern: '^x$', 'x-words': 'an x' }), 'y', 'string_pattern_mismatch: String should be an x'],
   [
-    Type.String({ pattern: '^x$', description: 'an x' }),
+    Type.String({ pattern: '^x$', description: 'text of the author of a template' }),
     'y',
-    'string_pattern_mismatch: String should be an x',
+    "string_pattern_mismatch: String should match pattern '^x$'",
   ],
   [Type.String({ minLength: 1 }), '', 'string_too_short: String should have at least 1 character'],
   [Type.String({ maxLength: 2 }), 'abc', 'string_too_long: String should have at most 2 characters'],

@@ -19,14 +19,14 @@ const UNSEEN = '\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200b-\\u200f\\u2028-\\u2
 /** A host without a dot is fine: `admin@localhost`. */
 export const Email = Type.String({
   pattern: `^[^\\s@${UNSEEN}]{1,64}@[^\\s@${UNSEEN}]{1,189}$`,
-  description: 'an address such as ada@example.com, without spaces or invisible characters',
+  'x-words': 'an address such as ada@example.com, without spaces or invisible characters',
   examples: ['ada@localhost'],
 });
 export const KeyName = Type.String({
   minLength: 1,
   maxLength: 128,
-  pattern: `^[^${UNSEEN}]*[^\\s${UNSEEN}][^${UNSEEN}]*$`,
-  description: 'a text on one line that is not blank, without invisible characters',
+  pattern: `^[^\\S${UNSEEN}]*[^\\s${UNSEEN}][^${UNSEEN}]*$`, // each run ends where the next one begins: linear
+  'x-words': 'a text on one line that is not blank, without invisible characters',
   examples: ['nightly build'],
 });
 export const KeyPermissions = Type.Array(Type.Enum([...SCOPES]), {

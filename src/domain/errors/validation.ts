@@ -154,8 +154,8 @@ function itemsOf(failure: SchemaFailure, part: InputPart, value: unknown, schema
     fields.slice(0, MAX_ISSUES).map((field) => ({ loc: [...loc, clip(field)], ...issueOf(field) }));
   if (failure.keyword === 'required') return named(failure.params.requiredProperties, () => MISSING);
   const failed: unknown = pointerSegments(failure.schemaPath).reduce(childOf, schema);
-  if (failure.keyword === 'pattern' && isObject(failed) && typeof failed.description === 'string')
-    return [{ loc, msg: `String should be ${failed.description}`, type: 'string_pattern_mismatch' }];
+  if (failure.keyword === 'pattern' && isObject(failed) && typeof failed['x-words'] === 'string')
+    return [{ loc, msg: `String should be ${failed['x-words']}`, type: 'string_pattern_mismatch' }];
   if (failure.keyword === 'additionalProperties') {
     const { properties } = Object(failed);
     const known = isObject(properties) ? Object.keys(properties) : [];

@@ -85,7 +85,7 @@ export const InstanceInput = Type.Object(
         Type.String({
           maxLength: 8192,
           pattern: HEADER_TEXT,
-          description: 'one line of ISO 8859-1, without control characters but tabs',
+          'x-words': 'one line of ISO 8859-1, without control characters but tabs',
         }),
         { ...ONLY_THESE_NAMES, maxProperties: MAX_HEADERS },
       ),
