@@ -3,8 +3,8 @@
 // here; error answers of backends are not failures, and pass unchanged.
 
 import { asGatewayError, type ErrorCode, GatewayError, rpcCodeOf } from '../domain/errors/errors.ts';
-import type { JsonFields, JsonObject, JsonText } from '../domain/json/json.ts';
-import { idValue, type JsonRpcError, type JsonRpcId, RPC } from '../domain/mcp/jsonrpc.ts';
+import { type JsonFields, type JsonObject, type JsonText, parseExact } from '../domain/json/json.ts';
+import { idValue, type JsonRpcError, type JsonRpcId, RPC, readId } from '../domain/mcp/jsonrpc.ts';
 
 /** A refusal: thrown before the answer has begun, or written in place of an awaited answer. */
 export class RpcFailure extends Error {
@@ -117,6 +117,18 @@ export function resultMessage(id: JsonRpcId, result: JsonText): Buffer {
   message.set(bytes, headBytes);
   message.set(MESSAGE_END, headBytes + bytes.length);
   return message;
+}
+
+const ANSWER_HEAD = /^\{"jsonrpc":"2\.0","id":("(?:[^"\\]|\\.)*"|[^",]+),/;
+/** An id that is longer is not found. */
+const MAX_HEAD_BYTES = 4_096;
+
+/** The id of a message that `resultMessage` or `errorMessage` made; null for any other. */
+export function idOfAnswer(message: Uint8Array | string): JsonRpcId | null {
+  const head =
+    typeof message === 'string' ? message : Buffer.from(message.subarray(0, MAX_HEAD_BYTES)).toString();
+  const [, id] = ANSWER_HEAD.exec(head.slice(0, MAX_HEAD_BYTES)) ?? [];
+  return id === undefined ? null : (readId(parseExact(id)) ?? null);
 }
 
 /** The error answer to request `id`; null when no id could be read. Source: JSON-RPC 2.0 section 5. */

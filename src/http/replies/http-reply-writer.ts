@@ -2,7 +2,7 @@
 
 import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
 import { type McpLog, type McpStream, noteError, type ReplyWriter } from '../../protocol/endpoint-types.ts';
-import { type RpcFailure, rpcFailureOf } from '../../protocol/rpc.ts';
+import { idOfAnswer, type RpcFailure, rpcFailureOf } from '../../protocol/rpc.ts';
 import { onGone } from '../client-gone.ts';
 import type { HttpContext } from '../context.ts';
 import { type EventStreams, OpenStream, soleEvent } from '../sse/event-stream.ts';
@@ -30,7 +30,8 @@ export class HttpReplyWriter implements ReplyWriter {
 
   /** A complete stream of one event, which needs no headers against buffering. */
   event(data: Uint8Array | string, headers: readonly string[] = []): void {
-    this.#write({ kind: 'bytes', status: 200, bytes: soleEvent(data), type: EVENT_STREAM_TYPE, headers });
+    const bytes = soleEvent(data);
+    this.#write({ kind: 'bytes', status: 200, bytes, type: EVENT_STREAM_TYPE, headers }, data);
   }
 
   empty(status: number): void {
@@ -60,10 +61,11 @@ export class HttpReplyWriter implements ReplyWriter {
     for (const listener of listeners ?? []) listener();
   }
 
-  #write(reply: BytesReply): void {
+  #write(reply: BytesReply, message = reply.bytes ?? ''): void {
     const { unread } = this.#streams;
-    const refusal = unread.refusalOf(this.#context, lengthOf(reply.bytes ?? ''));
-    respond(this.#context, refusal === undefined ? reply : this.#failed(rpcFailureOf(refusal)));
+    const refusal = unread.refusalOf(this.#context, lengthOf(message));
+    const failure = refusal && rpcFailureOf(refusal, idOfAnswer(message));
+    respond(this.#context, failure === undefined ? reply : this.#failed(failure));
     unread.count(this.#context);
   }
 

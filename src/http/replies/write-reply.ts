@@ -14,7 +14,8 @@ export function writeReply(context: HttpContext, reply: Reply, streams: EventStr
     return reply.serve(new HttpReplyWriter(context, streams), (answer) => relay(context, answer, streams));
   if (reply.trail !== undefined) context.state.trail = reply.trail;
   if (reply.kind === 'pieces') return respondInPieces(context, reply, streams);
-  const refusal = streams.unread.refusalOf(context, lengthOf(reply.bytes ?? ''));
+  const isFromServer = reply.instanceId !== undefined;
+  const refusal = isFromServer ? streams.unread.refusalOf(context, lengthOf(reply.bytes ?? '')) : undefined;
   if (refusal !== undefined) throw refusal;
   respond(context, reply);
   streams.unread.count(context);
