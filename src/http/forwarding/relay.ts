@@ -47,6 +47,7 @@ class RelayedAnswer {
   #untrack: (() => void) | undefined;
   readonly #resume = (): void => this.#forwarding.resume();
   #offLost: () => void = () => {};
+  #isOver = false;
 
   constructor(context: HttpContext, job: ForwardJob, streams: EventStreams) {
     this.#context = context;
@@ -59,6 +60,7 @@ class RelayedAnswer {
       failed: (error) => this.#breakOff(job.failure(error)),
       notHolder: (sinceMs) => this.#breakOff(new NotHolder(undefined, sinceMs)),
     });
+    if (this.#isOver) return; // the try has ended at once
     context.res.on('drain', this.#resume);
     this.#offLost = job.onLost((reason) => this.#revoke(reason));
   }
@@ -116,6 +118,7 @@ class RelayedAnswer {
   }
 
   #settle(reason?: Error): void {
+    this.#isOver = true;
     this.#untrack?.();
     this.#context.res.off('drain', this.#resume);
     this.#offLost();
