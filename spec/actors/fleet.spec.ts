@@ -146,6 +146,20 @@ test('emits an event for a changed list of tools, and none for another list', as
   assert.equal(harness.events, [{ type: 'tools.changed', ...fields }]);
 });
 
+test('a crashed instance that was drained is drained again, and one of another node stays there', async () => {
+  const drained = await harness.add('a', answers());
+  const there = await harness.add('b', { ...answers(), isElsewhere: true });
+  drained.drain();
+  await settled();
+  await breakBy(() => harness.backend('a').disconnect());
+  await breakBy(() => harness.backend('b').disconnect());
+  await pass(500);
+  assert.is.not(harness.ref('a'), drained);
+  assert.is(harness.ref('a').state, 'draining');
+  assert.is.not(harness.ref('b'), there);
+  assert.equal([harness.ref('a').isElsewhere, harness.ref('b').isElsewhere], [false, true]);
+});
+
 test('reports the crash of an instance and its reason, without a stack', async () => {
   await harness.add('a', silent);
   await crash('a');

@@ -129,9 +129,10 @@ export class Fleet {
    * Adds an instance that does not run here: with a connection to the node that runs it, or only to the list, with
    * this reason.
    */
-  addElsewhere(definition: InstanceDefinition, reason?: () => string): Instance {
+  addElsewhere(definition: InstanceDefinition, reason?: () => string, restarted?: Restarted): Instance {
     const open = definition.locked === undefined ? this.#options.openElsewhere?.(definition) : undefined;
-    return open === undefined ? this.addUnreachable(definition, reason) : this.#add(definition, open, true);
+    if (open === undefined) return this.addUnreachable(definition, reason);
+    return this.#add(definition, open, true, restarted);
   }
 
   /** Lists an instance that cannot be reached from here; `reason` says why. An earlier one with the same id leaves. */
@@ -257,8 +258,8 @@ export class Fleet {
   }
 
   /**
-   * Starts an instance again after its actor crashed through a fault of the gateway, with a back-off, unless it is
-   * replaced meanwhile.
+   * Starts an instance again, where it ran, after its actor crashed through a fault of the gateway: with a back-off, unless it
+   * is replaced meanwhile. One that was drained here is drained again.
    */
   #afterCrash(ref: InstanceRef, error: unknown, restarted: Restarted = { crashes: 0, atMs: 0 }): void {
     const { template, id } = ref;
@@ -270,11 +271,17 @@ export class Fleet {
       ...eventOf(this.#options.clock, ref),
       reason: reasonOf(error),
     });
+    const { wasDrained } = ref;
     void this.#track(ref, ref.endAfterCrash());
     this.#options.clock.alarm(backOffMs(crashes, LIMITS.restartLongestMs, random()), () => {
       if (this.#isClosing || this.find(template, id) !== ref) return;
       this.#unlist(ref);
-      this.add(ref.definition, { crashes, atMs: clock.now() });
+      const again = { crashes, atMs: clock.now() };
+      if (ref.isElsewhere) this.addElsewhere(ref.definition, undefined, again);
+      else {
+        const successor = this.add(ref.definition, again);
+        if (wasDrained) successor.drain();
+      }
     });
   }
 

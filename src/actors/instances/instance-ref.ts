@@ -115,6 +115,11 @@ export class InstanceRef implements Candidate {
   get isStarting(): boolean {
     return isStarting(this.#actor.getSnapshot());
   }
+  /** True when the instance is drained, or was when its actor crashed. */
+  get wasDrained(): boolean {
+    const { duty } = this.#actor.getSnapshot().value;
+    return duty === 'draining' || duty === 'restartingDrained';
+  }
   /** True while an instance of this node ends to start again as requested, or at another node if any may run it. */
   get isRenewing(): boolean {
     return isRenewing(this.#actor.getSnapshot());

@@ -1,5 +1,5 @@
 // The events that change a client's session, and pure functions from one value to the next. client-session.machine.ts decides
-// about the events while the session has an actor, otherwise they change its value and its binding only (ClientSession.send).
+// about the events while the session has an actor, otherwise they change its value and its binding only (SessionState.send).
 
 import type { Delivered } from '../../domain/errors/errors.ts';
 import type { EndReason } from '../../domain/errors/session-ends.ts';
