@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import * as assert from 'uvu/assert';
 import type { Principal, Scope } from '../../../src/domain/accounts/account.ts';
+import { mayUse } from '../../../src/domain/accounts/rights.ts';
 import { tokenExpired } from '../../../src/domain/errors/account-errors.ts';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
@@ -30,7 +31,8 @@ async function codeOf(
   };
   const req = { headers: {} } as IncomingMessage;
   const context = { req, state: { ...new RequestState(), principal: before, pathName } };
-  return (await callerCheck(['tools:call'], { authenticate }, { host: () => undefined })(context))?.code;
+  const check = callerCheck(['tools:call'], { authenticate }, { host: () => undefined }, mayUse);
+  return (await check(context))?.code;
 }
 
 for (const [what, before, now, onDemo, onAll] of [

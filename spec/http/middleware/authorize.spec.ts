@@ -1,6 +1,7 @@
 import * as assert from 'uvu/assert';
 import { RateLimiter, type SharedCounter } from '../../../src/auth/limits/rate-limiter.ts';
 import type { Principal, Scope } from '../../../src/domain/accounts/account.ts';
+import { mayUse } from '../../../src/domain/accounts/rights.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { authorize, localAccounts } from '../../../src/http/middleware/authorize.ts';
 import { json } from '../../../src/http/replies/reply.ts';
@@ -34,7 +35,10 @@ test('waits for credentials and a shared rate limit, and consumes the limit befo
   const known: KnownCaller = { limiter, authenticate: async () => ADA };
   const app = await startRoute(
     '/:template',
-    authorize({ path: '/:template', scope: 'tools:call' }, { auth: known, proxies: PROXIES }),
+    authorize(
+      { path: '/:template', scope: 'tools:call' },
+      { auth: known, proxies: PROXIES, mayUsePath: mayUse },
+    ),
     (context) => respond(context, json(200, {})),
   );
   for (const [path, status, remaining] of [
@@ -62,7 +66,7 @@ test('calls the next step synchronously when the credentials are cached and the 
     (context, next) => {
       const entered = authorize(
         { path: '/:template', scope: 'tools:call' },
-        { auth: known, proxies: PROXIES },
+        { auth: known, proxies: PROXIES, mayUsePath: mayUse },
       )(context, next);
       assert.ok(isInside, 'nothing was waited for');
       return entered;

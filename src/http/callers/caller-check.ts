@@ -51,7 +51,7 @@ export function callerCheck(
   anyOf: readonly Scope[],
   auth: Pick<Auth, 'authenticate'>,
   proxies: Pick<Proxies, 'host'>,
-  mayUsePath?: MayUsePath | undefined,
+  mayUsePath: MayUsePath,
 ): CallerCheck {
   return (context) => {
     const { principal: before, pathName } = context.state;

@@ -30,7 +30,7 @@ export class ForwardedCallers {
    * that is open when its principal changes ends with INVALID_CREDENTIALS, and the next one is authorized by the
    * node that receives it.
    */
-  assume(route: Pick<HttpRoute, 'scope'>, mayUsePath?: MayUsePath): RouteMiddleware {
+  assume(route: Pick<HttpRoute, 'scope'>, mayUsePath: MayUsePath): RouteMiddleware {
     const anyOf = [route.scope].flat();
     return ({ state, params }, next) => {
       const caller = state.forwarded;

@@ -30,7 +30,7 @@ import type { HttpRoute } from '../routing/route.ts';
 interface AuthorizeOptions {
   readonly auth: Pick<Auth, 'authenticate' | 'limiter'>;
   readonly proxies: Pick<Proxies, 'address' | 'host'>;
-  readonly mayUsePath?: MayUsePath | undefined;
+  readonly mayUsePath: MayUsePath;
   readonly challenge?: Challenge | undefined;
 }
 
