@@ -95,6 +95,20 @@ test(
 );
 
 test(
+  'are not used longer than 15 min after their rows were read, however often they are asked for',
+  withBackend(async (world) => {
+    const { tokens, token, failures, pass } = await connected(world);
+    failures.set('find', away);
+    for (let look = 0; look < 89; look += 1) {
+      pass(10_001);
+      assert.is(await tokens.current(), token);
+    }
+    pass(10_001);
+    for (let call = 0; call < 3; call += 1) assert.is(await codeOf(tokens.current()), 'DATABASE_UNAVAILABLE');
+  }),
+);
+
+test(
   'are not used after they were refused, and an account that is connected again elsewhere is noticed',
   withBackend(async (world) => {
     const changes$ = new Subject<ConnectionChange>();

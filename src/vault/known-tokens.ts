@@ -43,8 +43,10 @@ export class KnownTokens {
     if (known === undefined || known.isUsedUp) return undefined;
     const { token, readAtMs, checkedAtMs } = known;
     const { now, wall } = this.#clock;
+    const isUnread = checkedAtMs > readAtMs;
     if (!isNewer && now() - checkedAtMs > FRESH_MS) return undefined;
-    return (isNewer || checkedAtMs > readAtMs ? isOver : isDue)(known, wall()) ? undefined : token;
+    if (!isNewer && isUnread && now() - readAtMs >= MAX_UNREAD_MS) return undefined;
+    return (isNewer || isUnread ? isOver : isDue)(known, wall()) ? undefined : token;
   }
 
   /** The token that the next reading may replace. While the database is silent, one call waits for it, and the others go on. */
@@ -59,7 +61,10 @@ export class KnownTokens {
     if (before === undefined || before.isUsedUp) return undefined;
     const { now, wall } = this.#clock;
     if (now() - before.readAtMs >= MAX_UNREAD_MS || isOver(before, wall())) return undefined;
-    if (this.#known.get(key)?.token === before.token) this.#check(key, before);
+    const known = this.#known.get(key);
+    if (known?.token !== before.token) return before.token;
+    if (known.isUsedUp) return undefined; // refused while the row was being read
+    this.#check(key, known);
     return before.token;
   }
 
