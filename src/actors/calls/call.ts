@@ -337,16 +337,18 @@ export class Call implements QueueEntry, RunningCall {
   #hedgeAt(step: SendStep, silent: Attempt): void {
     const { ref } = step;
     if (this.#lacksTool(ref) !== 'no' || !isRepeatable(this.#request, ref)) return;
+    if (!this.tries.payHedge(this.#deps.budget)) return;
     let plan: ReturnType<SendStep['plan']>;
     try {
       plan = step.plan();
     } catch {
       return; // there is no room for one, and the silent attempts continue
     }
-    if (!('request' in plan) || !this.tries.payHedge(this.#deps.budget)) return;
+    if (!('request' in plan)) return;
     this.tries.countHedge();
     this.#events.retried(silent, this.#attempts.silence(silent).code);
     if (!this.#subscriber.closed) this.#attempts.send(ref, plan);
+    else plan.ended?.({ outcome: 'cancelled', waitMs: 0, durationMs: 0, error: undefined });
   }
 
   /** Waits for an instance for a hedge. If none is found, the silent attempts simply continue. */
