@@ -1,4 +1,4 @@
-// Begins the first requests of connections. The system queues connections that wait to be accepted, whoever opened them, and
+// Begins the first requests of connections. The system queues connections that wait to be accepted, of all clients together, and
 // the event loop accepts one a round: rounds have to be short while more arrive. So only a few first requests begin in them, and
 // those of different networks take turns. Source: ADR 463.
 

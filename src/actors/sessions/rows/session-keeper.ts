@@ -272,8 +272,8 @@ export class SessionKeeper implements RowWriter {
   }
 
   /**
-   * Releases rows, after their last changes are written. Those that cannot be written stay, and so do all while the database is
-   * away: this life continues their sessions if it is asked, and its end frees the rows, too.
+   * Releases rows, after their last changes are written. Rows with a change that cannot be written stay, with those that wait
+   * behind it, and so do all while the database is away: this life goes on with their sessions, and its end frees the rows.
    */
   async #releaseAll(): Promise<void> {
     const { node, life } = this.ownLife;
