@@ -36,6 +36,7 @@ import { MAX_RUNS } from '../../src/gateway/sync.ts';
 import { HTTP_LIMITS } from '../../src/http/http-limits.ts';
 import { MAX_CHECK_MS } from '../../src/http/records/server-input.ts';
 import { EXAMINATIONS } from '../../src/http/routes/instances/server-doctor.ts';
+import { CHANGES } from '../../src/http/routing/bounded-changes.ts';
 import { STDERR_LINE_CHARACTERS, STDERR_LINES } from '../../src/programs/line-tail.ts';
 import { STDIN_END_MS, TERMINATE_MS } from '../../src/programs/process-group.ts';
 import { COMPILED_BYTES } from '../../src/protocol/aggregate/views/view-directory.ts';
@@ -426,6 +427,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     [
       'Examinations of servers (`POST /gateway/templates/{template}/doctor`) that run at the same time',
       `${EXAMINATIONS.atOnce}; per caller ${100 * EXAMINATIONS.share} %`,
+      queueFull,
+    ],
+    [
+      'Changes of instances, templates and views that are under way, with registrations that wait',
+      `${count(CHANGES.atOnce)}; per caller ${100 * CHANGES.share} %`,
       queueFull,
     ],
     ['`?wait=` of a registration', `${HTTP_LIMITS.registrationWaitSeconds} s`, invalid],

@@ -26,6 +26,7 @@ import { type HostOriginCheckOptions, hostOriginCheck } from '../middleware/host
 import { ROUTES } from '../routes/index.ts';
 import type { Services } from '../services.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
+import { boundedChanges } from './bounded-changes.ts';
 import { handle, knownPath, unmatched } from './handle.ts';
 import type { HttpRoute } from './route.ts';
 import type { RouteTable } from './route-listener.ts';
@@ -128,8 +129,9 @@ export function routeTables(options: RouteTablesOptions): {
 
 /** The routes as this app serves them. */
 function publicRoutes(isRegistryPublic = false, worker: OwnWorker | undefined): readonly HttpRoute[] {
+  const all = boundedChanges(ROUTES);
   const routes = isRegistryPublic
-    ? ROUTES.map((route): HttpRoute => (route.isRegistry ? { ...route, scope: 'open' } : route))
-    : ROUTES;
+    ? all.map((route): HttpRoute => (route.isRegistry ? { ...route, scope: 'open' } : route))
+    : all;
   return worker === undefined ? routes : routes.map((route) => tellingOthers(route, worker));
 }

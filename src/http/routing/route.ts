@@ -119,7 +119,7 @@ export function defineRoute<
     method,
     path,
     request,
-    errors: [...new Set([...errors, ...commonErrors(access, request)])],
+    errors: [...new Set([...errors, ...commonErrors({ ...access, method }, request)])],
     checkPath: (params) => {
       if (!paramsShape.accepts(params)) throw pathRefused(method, path, params, paramsShape);
     },
@@ -146,12 +146,23 @@ function fieldsOf({ body: written, bodyFields = {} }: RawInput, body: unknown): 
   return Object.fromEntries(fields);
 }
 
+/** True for a route that changes the registry or its instances; of each caller, few such changes are under way at one time. */
+export function changesInstances({
+  method,
+  scope,
+  changesNothing = false,
+}: Pick<HttpRoute, 'method' | 'scope' | 'changesNothing'>): boolean {
+  return method !== 'GET' && scope === 'gateway:write' && !changesNothing;
+}
+
 /** The errors of every route, of its scope, its body and the names in its path. */
 function commonErrors(
-  { scope, isUncounted }: Pick<HttpRoute, 'scope' | 'isUncounted'>,
+  access: Pick<HttpRoute, 'method' | 'scope' | 'isUncounted' | 'changesNothing'>,
   { params, body }: HttpRoute['request'],
 ): ErrorCode[] {
+  const { scope, isUncounted } = access;
   const codes: ErrorCode[] = scope === 'gateway:write' ? ['SHUTTING_DOWN'] : [];
+  if (changesInstances(access)) codes.push('QUEUE_FULL');
   codes.push(
     ...Object.keys(params?.properties ?? {}).map((name) => NOT_FOUND[name]?.('').code ?? 'NOT_FOUND'),
   );

@@ -1,7 +1,6 @@
 // Examines the servers of a template for faults. It runs here, since only the gateway has their addresses and secrets.
 
 import Type from 'typebox';
-import { tooMany } from '../../../domain/errors/request-errors.ts';
 import { callable } from '../../../domain/lists/listed-tools.ts';
 import { DENIED_NETWORKS } from '../../../domain/registration/instance-endpoint.ts';
 import type { Finding } from '../../../gateway/doctor/faults.ts';
@@ -10,6 +9,7 @@ import { jsonInTurns } from '../../replies/json-in-turns.ts';
 import { defineRoute, type HttpRoute } from '../../routing/route.ts';
 import { TemplateParams } from '../../routing/route-params.ts';
 import type { Services } from '../../services.ts';
+import { withinShare } from '../../within-share.ts';
 
 const FindingBody = Type.Object({
   /** See docs/reference/server-faults.md. */
@@ -73,13 +73,8 @@ export const serverDoctorRoutes: readonly HttpRoute[] = [
 /** Examines in the share of the caller. QUEUE_FULL. */
 async function examine(services: Services, template: string, callerId: string, signal: AbortSignal) {
   const { gateway, clock, scheduler, examinations, deniedNetworks = DENIED_NETWORKS } = services;
-  const exceeded = examinations.exceededBy(callerId);
-  if (exceeded !== undefined) throw tooMany('running examinations of servers', exceeded, 5);
-  examinations.add(callerId);
-  try {
+  return withinShare(examinations, callerId, 'running examinations of servers', async () => {
     const { examineTemplate } = await import('../../../gateway/doctor/server-doctor.ts');
-    return await examineTemplate(gateway, template, { clock, scheduler, deniedNetworks, signal });
-  } finally {
-    examinations.release(callerId);
-  }
+    return examineTemplate(gateway, template, { clock, scheduler, deniedNetworks, signal });
+  });
 }
