@@ -1,8 +1,11 @@
 // Requests that leave a row are bounded, and so are the rows of one user and of one grant.
 
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
 import { grantOf, rowOfGrant } from '../../src/auth/grants/grant-rows.ts';
 import { oauthKey } from '../../src/persistence/oauth-rows.ts';
+import { until } from '../helpers/eventually.ts';
 import { appFor } from '../helpers/http/app.ts';
 import { askToken, begin, REDIRECT, register, startSignIn, tokensOf } from '../helpers/identity/sign-in.ts';
 import { suite } from '../helpers/suite.ts';
@@ -117,6 +120,56 @@ test('a registration that takes the place of an unused one reads none of the oth
   assert.is(read, 0);
   assert.is(await oauth.count({ kind: 'client' }), 1_000);
   assert.equal(await oauth.find('client', [oauthKey('client', '0')]), []);
+});
+
+test('requests of clients whose forms have not arrived yet keep no others of their network away', async () => {
+  const head = [
+    'POST /oauth/token HTTP/1.1',
+    `Host: 127.0.0.1:${app.port}`,
+    'Content-Type: application/x-www-form-urlencoded',
+    'Content-Length: 20',
+    'Expect: 100-continue',
+  ];
+  const sockets = Array.from({ length: 120 }, () => connect(app.port, '127.0.0.1'));
+  await Promise.all(
+    sockets.map(async (socket) => {
+      socket.write(`${head.join('\r\n')}\r\n\r\n`);
+      await once(socket, 'data'); // the server goes on with it
+    }),
+  );
+  assert.is((await askToken(app.url, { grant_type: 'refresh_token', client_id: 'unknown' })).status, 401);
+  for (const socket of sockets) socket.destroy();
+});
+
+test('a refusal that ends as soon as those under way are known says so', async () => {
+  const { oauth } = app.oauthStore;
+  const { find } = oauth;
+  const released = Promise.withResolvers<void>();
+  let asked = 0;
+  oauth.find = async (...wanted) => {
+    if (wanted[0] === 'client') {
+      asked += 1;
+      await released.promise;
+    }
+    return find.apply(oauth, wanted);
+  };
+  const ask = (n: number) =>
+    fetch(`${app.url}/oauth/token`, {
+      method: 'POST',
+      body: new URLSearchParams({ grant_type: 'refresh_token', client_id: `unknown-${n}` }),
+    });
+  const waitOf = async () => {
+    const answer = await ask(120);
+    await answer.body?.cancel();
+    return [answer.status, Number(answer.headers.get('retry-after')) > 1];
+  };
+  const underWay = Array.from({ length: 120 }, (_, n) => ask(n));
+  await until(() => asked >= 120, 'all are under way');
+  assert.equal(await waitOf(), [429, false]);
+  released.resolve();
+  for (const answer of await Promise.all(underWay)) await answer.body?.cancel();
+  oauth.find = find;
+  assert.equal(await waitOf(), [429, true]);
 });
 
 test.run();

@@ -8,6 +8,7 @@ import { PROVIDER_CALLBACK } from '../config/provider-settings.ts';
 import { CLIENT_SCOPES, userPrincipalId } from '../domain/accounts/account.ts';
 import { asGatewayError, hasCode } from '../domain/errors/errors.ts';
 import { jsonIn } from '../domain/json/json.ts';
+import { UserAmounts } from '../domain/memory/user-shares.ts';
 import { hasManyFields } from '../domain/text.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { networkOf } from '../net/network-of.ts';
@@ -82,6 +83,8 @@ export class Endpoints {
   readonly #endpoints: readonly OAuthEndpoint[];
   readonly #devices = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
   readonly #refused = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
+  /** The requests of clients that are under way, by network. */
+  readonly #underWay = new UserAmounts();
   readonly #authorizing = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
 
   constructor(options: EndpointsOptions) {
@@ -120,7 +123,7 @@ export class Endpoints {
       {
         methods: POST,
         path: '/oauth/revoke',
-        serve: (exchange) => this.#asClient(exchange, () => this.#revoke(exchange)),
+        serve: (exchange) => this.#asClient(exchange, (fields) => this.#revoke(exchange, fields)),
       },
       ...(clients.areOpen ? [registration] : []),
     ];
@@ -218,29 +221,38 @@ export class Endpoints {
   }
 
   async #token(exchange: OAuthExchange): Promise<void> {
-    return this.#asClient(exchange, async () => {
-      const fields = await fieldsOf(exchange);
-      if (fields === undefined) return;
+    return this.#asClient(exchange, (fields) => {
       this.#normalise(fields);
       return this.#pass(exchange, { body: String(fields) });
     });
   }
 
-  /** Answers a request of a client; those of unknown ones, which cost queries and fetches, are bounded for each address. */
-  async #asClient({ response, address }: OAuthExchange, answer: () => Promise<void>): Promise<void> {
+  /**
+   * Reads and answers a request of a client; those of unknown ones, which cost queries and fetches, are bounded for each address.
+   */
+  async #asClient(
+    exchange: OAuthExchange,
+    answer: (fields: URLSearchParams) => Promise<void>,
+  ): Promise<void> {
+    const { response, address } = exchange;
+    const fields = await fieldsOf(exchange);
+    if (fields === undefined) return;
     const network = networkOf(address);
     const nowMs = this.#options.clock.now();
     // Each one counts until it is known, since many may be asked at the same time.
     const { count, endsInMs } = this.#refused.add(network, nowMs, 1, REFUSED_PER_MINUTE);
     if (count > REFUSED_PER_MINUTE) {
       const reason = 'too many requests of unknown clients from this address; try again later';
-      return sendBusy(response, 429, reason, Math.max(1, Math.ceil(endsInMs / 1_000)));
+      const waitMs = this.#underWay.held(network) > 0 ? 0 : endsInMs; // one under way gives its place back, if it is known
+      return sendBusy(response, 429, reason, Math.max(1, Math.ceil(waitMs / 1_000)));
     }
+    this.#underWay.add(network);
     let isUnknown = false;
     try {
-      await answer();
+      await answer(fields);
       isUnknown = response.statusCode === 401;
     } finally {
+      this.#underWay.release(network);
       if (!isUnknown) this.#refused.giveBack(network, nowMs);
     }
   }
@@ -254,9 +266,7 @@ export class Endpoints {
   }
 
   /** Revokes a token. An access token is signed, not stored: its grant is revoked. */
-  async #revoke(exchange: OAuthExchange): Promise<void> {
-    const fields = await fieldsOf(exchange);
-    if (fields === undefined) return;
+  async #revoke(exchange: OAuthExchange, fields: URLSearchParams): Promise<void> {
     const token = fields.get('token') ?? '';
     if (!token.includes('.')) return this.#pass(exchange, { body: String(fields) });
     const revoked = await this.#options.tokens.readForAny(token);
