@@ -203,6 +203,23 @@ vaults(
 );
 
 vaults(
+  'keeps no account of a user who was deleted right before it was stored',
+  withBackend(async ({ backend, target, store, node }) => {
+    let isDeleted = false;
+    const save: OAuthStore['save'] = async (row) => {
+      if (row.kind === 'connection') isDeleted = true;
+      await store.oauth.save(row);
+    };
+    const vault = node({ store: { ...store.oauth, save } });
+    const query = await browse(await vault.begin(target, { owner: 'user-1', binding: BINDING }));
+    const refused = await vault.finish(query, BINDING, () => !isDeleted).catch((thrown: unknown) => thrown);
+    assert.ok(refused instanceof RightLost);
+    await until(() => backend.revocations === 1, 'its token is revoked');
+    assert.equal(await vault.list('user-1'), []);
+  }),
+);
+
+vaults(
   'revokes the tokens of an account that cannot be stored',
   withBackend(async ({ backend, target, store, node }) => {
     const full = { ...store.oauth, save: async () => Promise.reject(new Error('the disk is full')) };

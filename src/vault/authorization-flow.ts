@@ -151,8 +151,9 @@ export class AuthorizationFlow {
 
   /**
    * Takes the answer of the authorization server: `query` of the callback. Rejects with UnknownState, with RightLost if
-   * `mayFinish`, which is asked before and after the token is, is false for what was begun, with OAuthRefusal
-   * (`access_denied`), and with BackendFetchFailure; the state is used up in any case, unless it is another browser's.
+   * `mayFinish`, which is asked before and after the token is, and when it is stored, is false for what was begun, with
+   * OAuthRefusal (`access_denied`), and with BackendFetchFailure; the state is used up in any case, unless it is another
+   * browser's.
    */
   async finish(
     query: URLSearchParams,
@@ -204,13 +205,20 @@ export class AuthorizationFlow {
       // The secret of a client that an admin gave is read from the instance, where it may change.
       ...(target.auth.clientId === undefined ? definedFields({ clientSecret: own.secret }) : {}),
     };
+    const connectionKey = accountConnectionKey(owner, backend);
     try {
-      // The user may have been deleted meanwhile.
       if (!(await hasRight())) throw new RightLost();
-      await connections.save(accountConnectionKey(owner, backend), value);
+      // The tokens of an earlier connection are not revoked: some servers would end the new ones with them.
+      await connections.save(connectionKey, value);
     } catch (thrown) {
       if (asGatewayError(thrown).delivered !== 'unknown') this.#options.onUnused(value);
       throw thrown;
+    }
+    // The rows of a user end with the user, and this one may have come after that.
+    if (!(await hasRight())) {
+      await connections.delete(connectionKey);
+      this.#options.onUnused(value);
+      throw new RightLost();
     }
     return { begun: { target, owner, returnTo }, backend };
   }
