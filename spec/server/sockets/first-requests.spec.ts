@@ -10,10 +10,8 @@ const test = suite('first requests of connections');
 function setUp() {
   const rounds: (() => void)[] = [];
   const begun: string[] = [];
-  const first = new FirstRequests(
-    (begin) => begin(),
-    (run) => rounds.push(run),
-  );
+  const scheduler = { run: (begin: () => void) => begin(), waiting: 0 };
+  const first = new FirstRequests(scheduler, (run) => rounds.push(run));
   const add = (network: string, count: number, hasLeft = false) => {
     for (let number = 0; number < count; number += 1)
       first.add(network, { isOver: () => hasLeft, begin: () => begun.push(network) });
@@ -23,7 +21,7 @@ function setUp() {
     for (const run of rounds.splice(0)) run();
     return begun.splice(0);
   };
-  return { add, round, rounds };
+  return { add, round, rounds, scheduler };
 }
 
 test('begin in the next round, 64 in each', () => {
@@ -48,6 +46,16 @@ test('are not held while few wait, nor while more wait than the system would que
     add('a', count);
     assert.is(round(true).length, Math.min(64, count), String(count));
   }
+});
+
+test('begin as others leave the queue of the scheduler, which knows no networks, but one in each round', () => {
+  const { add, round, scheduler } = setUp();
+  add('a', 1_000);
+  const begunWhile = (waiting: number) => {
+    scheduler.waiting = waiting;
+    return round().length;
+  };
+  assert.equal([0, 256, 300, 320, 5_000].map(begunWhile), [64, 64, 20, 1, 1]);
 });
 
 test('of clients that have left take no turn', () => {

@@ -2,12 +2,18 @@
 // the event loop accepts one a round: rounds have to be short while more arrive. So only a few first requests begin in them, and
 // those of different networks take turns. Source: ADR 463.
 
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+
 /** While connections arrive, first requests begin in every fourth round, unless few or very many wait. */
 const ROUNDS = 4;
 const FEW = 16;
 const VERY_MANY = 4_096;
 /** First requests that begin in one round otherwise. */
 const AT_ONCE = 64;
+/** While so many requests wait for the scheduler, fewer begin in a turn, so that new connections are accepted soon. */
+export const MANY_WAITING = 256;
+/** The most requests that wait there when more than one first request is added: the scheduler does not know networks. */
+const MAX_SCHEDULED = MANY_WAITING + AT_ONCE;
 
 interface FirstRequest {
   /** True once its client has left. */
@@ -17,7 +23,7 @@ interface FirstRequest {
 
 /** The first requests that wait, of all ports of a gateway. */
 export class FirstRequests {
-  readonly #begin: (task: () => void) => void;
+  readonly #scheduler: Pick<TaskScheduler, 'run' | 'waiting'>;
   readonly #nextRound: (run: () => void) => void;
   /** By network; the one whose turn is next is first. */
   readonly #waiting = new Map<string, Set<FirstRequest>>();
@@ -28,9 +34,12 @@ export class FirstRequests {
   #rounds = 0;
   #isScheduled = false;
 
-  /** `begin`: begins a request, now or soon. `nextRound`: runs a function after the loop has read once more. */
-  constructor(begin: (task: () => void) => void, nextRound: (run: () => void) => void = setImmediate) {
-    this.#begin = begin;
+  /** `scheduler`: of all requests. `nextRound`: runs a function after the loop has read once more. */
+  constructor(
+    scheduler: Pick<TaskScheduler, 'run' | 'waiting'>,
+    nextRound: (run: () => void) => void = setImmediate,
+  ) {
+    this.#scheduler = scheduler;
     this.#nextRound = nextRound;
   }
 
@@ -60,7 +69,7 @@ export class FirstRequests {
     this.#arrivedBefore = this.#arrived;
     this.#rounds += 1;
     const isHeld = isArriving && this.#count > FEW && this.#count < VERY_MANY;
-    if (!isHeld) this.#beginNext(AT_ONCE);
+    if (!isHeld) this.#beginNext(Math.max(1, Math.min(AT_ONCE, MAX_SCHEDULED - this.#scheduler.waiting)));
     else if (this.#rounds % ROUNDS === 0) this.#beginNext(1);
     this.#schedule();
   };
@@ -75,7 +84,7 @@ export class FirstRequests {
         requests.delete(request);
         this.#count -= 1;
         if (request.isOver()) continue;
-        this.#begin(request.begin);
+        this.#scheduler.run(request.begin);
         begun += 1;
         break;
       }

@@ -12,7 +12,7 @@ import { BodyRequest, CrumbledBody } from '../../http/body/body-request.ts';
 import { ignoreRest } from '../../net/ignore-rest.ts';
 import { networkOf } from '../../net/network-of.ts';
 import { endFaultyConnections } from './faulty-connections.ts';
-import { FirstRequests } from './first-requests.ts';
+import { FirstRequests, MANY_WAITING } from './first-requests.ts';
 import { OpenConnections } from './open-connections.ts';
 import type { PublicTls } from './public-tls.ts';
 import { secureServer } from './secure-server.ts';
@@ -87,7 +87,6 @@ const REQUESTS_PER_TURN = 64;
  * for seconds.
  */
 const REQUESTS_PER_TURN_OF_MANY = 2;
-const MANY_WAITING = 256;
 /** Requests that begin at once, unless they are pipelined: a load balancer removes a gateway that answers them slowly. */
 const HEALTH_CHECKS: ReadonlySet<string> = new Set(['/livez', '/readyz', '/health', '/gateway/health']);
 /** Interval at which the bytes of unfinished requests are counted. */
@@ -107,7 +106,7 @@ export async function openListeners(
   const scheduler = new TaskScheduler({
     perTurn: (waiting) => (waiting < MANY_WAITING ? REQUESTS_PER_TURN : REQUESTS_PER_TURN_OF_MANY),
   });
-  const first = new FirstRequests(scheduler.run);
+  const first = new FirstRequests(scheduler);
   const Request = restingTogether(new TaskScheduler({ perTurn: 1 }));
   settleShapes(Request);
   const tried = await Promise.all(
