@@ -7,7 +7,7 @@ import type { ConnectionChange } from '../../src/domain/instances/account-connec
 import { systemClock } from '../../src/domain/time/clock.ts';
 import type { OAuthStore } from '../../src/persistence/oauth-store.ts';
 import type { VaultOptions } from '../../src/vault/vault.ts';
-import { becomes, until } from '../helpers/eventually.ts';
+import { until } from '../helpers/eventually.ts';
 import { suite } from '../helpers/suite.ts';
 import { codeOf, connect, type World, withBackend } from './connected-backend.ts';
 
@@ -52,7 +52,16 @@ async function connected({ store, target, node }: World, options: Partial<VaultO
   const again = () => {
     for (const run of pauses.splice(0)) run();
   };
-  return { tokens, token, asked, failures, pass, pauses, again };
+  return { vault, tokens, token, asked, failures, pass, pauses, again };
+}
+
+/** The lease of the next renewal is stored, and nothing after it. */
+function silentAfterLease({
+  asked,
+  failures,
+}: Pick<Awaited<ReturnType<typeof connected>>, 'asked' | 'failures'>) {
+  const before = asked.replace;
+  failures.set('replace', (run) => (asked.replace - before === 1 ? (run() as Promise<never>) : away()));
 }
 
 const away = () => Promise.reject(databaseUnavailable(new Error('away')));
@@ -143,22 +152,48 @@ test(
 test(
   'are used as soon as they are renewed, and stored when it answers',
   withBackend(async (world) => {
-    const { tokens, token, asked, failures, pauses, again, pass } = await connected(world);
-    const before = asked.replace;
-    failures.set('replace', (run) => (asked.replace - before === 1 ? (run() as Promise<never>) : away()));
+    const node = await connected(world);
+    const { vault, tokens, token, failures, pauses, again, pass } = node;
+    silentAfterLease(node);
     assert.is(await tokens.renewed(token), true);
+    let areStored = false;
+    const stored = vault.stored().then(() => {
+      areStored = true;
+    });
     const renewed = await tokens.current();
     assert.is.not(renewed, token);
     failures.set('find', away);
     pass(31_000);
     assert.equal([await tokens.current(), await tokens.renewed(token)], [renewed, true]);
     assert.is(world.backend.refreshAttempts, 1);
-    const stored = () => world.node().tokens(world.target, 'user-1').current();
     failures.clear();
     await until(() => pauses.length > 0);
+    assert.is(areStored, false);
     again();
-    await becomes(stored, renewed);
+    await stored;
+    assert.is(await world.node().tokens(world.target, 'user-1').current(), renewed);
     assert.is(world.backend.refreshAttempts, 1);
+  }),
+);
+
+test(
+  'that are renewed and cannot be stored are lost with a warning',
+  withBackend(async (world) => {
+    const warnings: string[] = [];
+    const warn = (line: string) => void warnings.push(line);
+    const node = await connected(world, { warn });
+    const { vault, tokens, token, pauses, again } = node;
+    silentAfterLease(node);
+    assert.is(await tokens.renewed(token), true);
+    for (let attempt = 1; attempt < 60; attempt += 1) {
+      await until(() => pauses.length > 0);
+      assert.equal(warnings, []);
+      again();
+    }
+    await vault.stored();
+    assert.equal(warnings, [
+      `the database has not taken new tokens of an account at ${world.backend.issuer}: it has to be connected again`,
+    ]);
   }),
 );
 

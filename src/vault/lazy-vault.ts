@@ -13,9 +13,19 @@ export class LazyVault {
    */
   readonly changes$ = new Subject<ConnectionChange>();
   readonly open: () => Promise<Vault>;
+  #loaded: Vault | undefined;
 
   constructor(options: Omit<VaultOptions, 'changes$'>) {
     const { changes$ } = this;
-    this.open = loadOnce(async () => new (await import('./vault.ts')).Vault({ ...options, changes$ }));
+    this.open = loadOnce(async () => {
+      const { Vault } = await import('./vault.ts');
+      this.#loaded = new Vault({ ...options, changes$ });
+      return this.#loaded;
+    });
+  }
+
+  /** Resolves when no renewed tokens wait for the database any more. Never rejects. */
+  async stored(): Promise<void> {
+    await this.#loaded?.stored();
   }
 }

@@ -62,6 +62,7 @@ interface RefreshesOptions {
   readonly onUnused: (value: StoredAccountConnection) => void;
   /** It is called when the connection has ended by itself; `reason` is a clause. */
   readonly onEnded: (value: StoredAccountConnection, reason: string) => void;
+  readonly warn: (line: string) => void;
 }
 
 /**
@@ -79,8 +80,8 @@ export class Refreshes {
   readonly #leases = new LruMap<{ readonly untilMs: number; readonly sinceMs: number }>(MAX_KNOWN);
   /** The leases of this node by which nothing was asked for: it is unknown whether their rows were written. */
   readonly #unused = new LruMap<{ readonly untilMs: number; readonly life?: string | undefined }>(MAX_KNOWN);
-  /** The connections whose new tokens this node has, and which the database has not taken yet. */
-  readonly #unstored = new Set<string>();
+  /** The connections whose new tokens the database has not taken yet, with the writes that are under way. */
+  readonly #unstored = new Map<string, Promise<unknown>>();
 
   constructor(options: RefreshesOptions) {
     this.#options = options;
@@ -108,6 +109,11 @@ export class Refreshes {
       loading.then(done, done);
     }
     return loading;
+  }
+
+  /** Resolves when no new tokens wait for the database any more. Never rejects. */
+  async stored(): Promise<void> {
+    await Promise.allSettled(this.#unstored.values());
   }
 
   /** Ends the connection: the backend refuses a token that was just made, so another one would not help. */
@@ -305,25 +311,35 @@ export class Refreshes {
    * Stores tokens that were got for this refresh token, also after this call has ended, if the database is silent. `lost`: there
    * is another connection now, or none.
    */
-  async #storeNew(taken: ReadAccountConnection, used: string): Promise<'stored' | 'silent' | 'lost'> {
+  #storeNew(taken: ReadAccountConnection, used: string): Promise<'stored' | 'silent' | 'lost'> {
+    const { key } = taken;
+    return untilSilent((silent) => {
+      const storing = this.#storeTokens(taken, used, silent).finally(() => this.#unstored.delete(key));
+      this.#unstored.set(key, storing);
+      return storing;
+    });
+  }
+
+  async #storeTokens(
+    taken: ReadAccountConnection,
+    used: string,
+    silent: () => void,
+  ): Promise<'stored' | 'lost'> {
     const { key, connectedAt, value } = taken;
     const { accessToken, refreshToken, expiresAtMs, dueAtMs, scopes } = value;
     const tokens = { accessToken, refreshToken, expiresAtMs, dueAtMs, scopes };
     // Another node may have taken the lease after this one, or have ended the connection because its tokens are used up.
     const isSame = (read: ReadAccountConnection) =>
       read === taken || (read.connectedAt === connectedAt && (read.value.refreshToken ?? used) === used);
-    this.#unstored.add(key);
-    return untilSilent(async (silent) => {
-      try {
-        const changes = { ...tokens, ended: undefined, lease: undefined };
-        const outcome = await this.#store(taken, changes, isSame, silent);
-        if (outcome === 'gone') this.#options.onUnused(value);
-        if (outcome !== 'stored') this.#known.useUp(key, accessToken);
-        return outcome === 'stored' ? outcome : 'lost';
-      } finally {
-        this.#unstored.delete(key);
-      }
+    const changes = { ...tokens, ended: undefined, lease: undefined };
+    const outcome = await this.#store(taken, changes, isSame, silent).catch((thrown: unknown) => {
+      const what = `the database has not taken new tokens of an account at ${value.issuer}`;
+      this.#options.warn(`${what}: it has to be connected again`);
+      throw thrown;
     });
+    if (outcome === 'gone') this.#options.onUnused(value);
+    if (outcome !== 'stored') this.#known.useUp(key, accessToken);
+    return outcome === 'stored' ? outcome : 'lost';
   }
 
   /**

@@ -85,6 +85,7 @@ export class Vault {
     this.#refreshes = new Refreshes({
       ...options,
       ...parts,
+      warn,
       onReplaced: ({ owner, issuer, resource }) =>
         this.#options.changes$.next({ type: 'connected', owner, issuer, resource }),
       onEnded: ({ owner, issuer, resource }, reason) =>
@@ -153,6 +154,11 @@ export class Vault {
   /** The tokens of this owner for one backend, for its transport. */
   tokens(target: AccountTarget, owner: string): BearerTokens {
     return new VaultTokens(target, owner, this.#backends, this.#refreshes);
+  }
+
+  /** Resolves when no renewed tokens wait for the database any more. Never rejects. */
+  stored(): Promise<void> {
+    return this.#refreshes.stored();
   }
 
   /** The account that the transport of an instance uses. */

@@ -181,6 +181,11 @@ export class AccountsAtBackends {
     return (await this.connectLinks.linkFor(goal)).url;
   }
 
+  /** Resolves when no renewed tokens wait for the database any more. Never rejects. */
+  stored(): Promise<void> {
+    return this.#vault.stored();
+  }
+
   close(): void {
     this.connectLinks.close();
     this.#notices$.complete();
