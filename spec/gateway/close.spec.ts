@@ -9,7 +9,12 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { filter, firstValueFrom, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { systemClock } from '../../src/domain/time/clock.ts';
+import { closeParts, composeGateway } from '../../src/gateway/compose.ts';
+import { EventBus } from '../../src/gateway/event-bus.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
+import { Readiness } from '../../src/gateway/readiness.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { HeldTool, serving } from '../helpers/backends/function-backend.ts';
 import { becomes, until } from '../helpers/eventually.ts';
 import { codeOf, errorSummary, rejects } from '../helpers/outcome.ts';
@@ -124,6 +129,28 @@ test('closes once, with its events in order, and completes the streams', async (
     'completed',
     'health completed',
   ]);
+});
+
+test('ends with the first failure of its parts, once all of them are closed', async () => {
+  const events = new EventBus();
+  const readiness = new Readiness(() => {}, systemClock);
+  const address = { issuer: 'http://gateway.example', isPublic: false };
+  const options = { clock: systemClock, backendAccounts: { address } };
+  const parts = composeGateway(new MemoryStore(), options, events, readiness);
+  const { fleet, sync, tests, backendAccounts } = parts;
+  const closeFleet = fleet.close.bind(fleet);
+  const closed: string[] = [];
+  sync.close = () => Promise.reject(new Error('the sync'));
+  tests.close = () => Promise.reject(new Error('the tests'));
+  fleet.close = async (graceMs) => {
+    await turn();
+    await closeFleet(graceMs);
+    closed.push('fleet');
+  };
+  Object.assign(backendAccounts ?? {}, { stored: async () => closed.push('tokens') });
+  events.events$.subscribe({ complete: () => closed.push('events') });
+  const { message } = await closeParts(parts, events, 0).catch((thrown: unknown) => Object(thrown));
+  assert.equal([message, closed], ['the tests', ['fleet', 'tokens', 'events']]);
 });
 
 test('finishes a registration that is under way before it ends', async () => {

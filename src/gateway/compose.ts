@@ -123,18 +123,19 @@ export function composeGateway(
 /** Closes the parts of a gateway that takes no calls any more, and `events`; see Gateway.close. */
 export async function closeParts(parts: GatewayParts, events: EventBus, graceMs: number): Promise<void> {
   const { fleet, registry, mcp, sync, tests, clock, reaper, backendAccounts } = parts;
-  const synced = Promise.all([sync.close(), mcp.endpoint.dismiss()]); // no new call begins
+  const synced = Promise.allSettled([sync.close(), mcp.endpoint.dismiss()]); // no new call begins
   events.emit({ type: 'gateway.closing', atMs: clock.wall(), calls: fleet.underWay, graceMs });
   backendAccounts?.close(); // calls that wait for an account go on
-  try {
-    // Running changes may finish, but a database that does not answer must not keep the children alive.
-    await settlesWithin(registry.close(), Math.min(graceMs, LIMITS.backgroundMs), clock);
-    await Promise.all([mcp.close(graceMs), fleet.close(graceMs), synced, tests.close()]);
-  } finally {
-    reaper.close();
-    fleet.listChanged$.complete(); // the endpoint has ended its streams of changes, over several turns
-    events.close();
-  }
+  // Running changes may finish, but a database that does not answer must not keep the children alive.
+  await settlesWithin(registry.close(), Math.min(graceMs, LIMITS.backgroundMs), clock);
+  const closed = Promise.allSettled([mcp.close(graceMs), fleet.close(graceMs), tests.close()]);
+  const ends = [...(await closed), ...(await synced)];
+  if (backendAccounts !== undefined)
+    await settlesWithin(backendAccounts.stored(), LIMITS.backgroundMs, clock);
+  reaper.close();
+  fleet.listChanged$.complete(); // the endpoint has ended its streams of changes, over several turns
+  events.close();
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
 }
 
 function composeBase(store: Store, options: ComposeOptions, events: EventBus): Base {
