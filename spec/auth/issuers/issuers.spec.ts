@@ -228,6 +228,15 @@ test('of a renewed key are accepted together, whatever key another token has nam
   assert.is(await codeOf({ header: { kid: 'their-1' } }), 'INVALID_CREDENTIALS');
 });
 
+test('of a new key under the name of the one before are accepted', async () => {
+  const { of, token, server, clock, keyRequests } = await setup();
+  await of(await token());
+  server.rotate('their-1');
+  clock.pass(5_000);
+  await of(await token());
+  assert.is(keyRequests(), 2);
+});
+
 test('of a renewed key are neither accepted nor refused, all of them, while the keys cannot be read', async () => {
   const { of, token, server, clock, keyRequests } = await setup();
   await of(await token());

@@ -1,5 +1,5 @@
 // The public keys of one other authorization server: fetched when the first token needs them, kept, and fetched again
-// when they are old or a token names an unknown one.
+// when they are old or a token names an unknown one, or is signed by another one than it names.
 
 import type { JWK } from 'jose';
 import { createLocalJWKSet } from 'jose/jwks/local';
@@ -20,7 +20,7 @@ const FRESH_MS = 10 * 60_000;
 export const SKEW_SECONDS = 60;
 /** A failure is remembered for this time. */
 const AGAIN_MS = 60_000;
-/** Keys of at most this age are not fetched again for a token that names an unknown one: outsiders can name any. */
+/** Keys of at most this age are not fetched again for a token by another one: outsiders can name and sign what they like. */
 const UNKNOWN_MS = 5_000;
 /** Verifying takes longer with longer lists. */
 const MAX_KEYS = 50;
@@ -68,8 +68,8 @@ export class IssuerKeys {
   }
 
   /**
-   * Newer keys than `used`, among which one was missing: those that were fetched meanwhile, or else are fetched now. undefined
-   * when `used` was fetched within UNKNOWN_MS. ISSUER_UNAVAILABLE.
+   * Newer keys than `used`, by which a token could not be verified: those that were fetched meanwhile, or else are fetched now.
+   * undefined when `used` was fetched within UNKNOWN_MS. ISSUER_UNAVAILABLE.
    */
   async newerThan(used: IssuerKeySet): Promise<IssuerKeySet | undefined> {
     const known = this.#known;

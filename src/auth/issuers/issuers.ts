@@ -2,7 +2,12 @@
 
 import { hash } from 'node:crypto';
 import type { JWTPayload, JWTVerifyOptions } from 'jose';
-import { JWKSNoMatchingKey, JWTClaimValidationFailed, JWTExpired } from 'jose/errors';
+import {
+  JWKSNoMatchingKey,
+  JWSSignatureVerificationFailed,
+  JWTClaimValidationFailed,
+  JWTExpired,
+} from 'jose/errors';
 import { jwtVerify } from 'jose/jwt/verify';
 import type { IssuerSetting } from '../../config/issuer-settings.ts';
 import type { ProviderSetting } from '../../config/provider-settings.ts';
@@ -261,7 +266,10 @@ export class Issuers implements ForeignTokens {
     const current = await keys.current(isKnown);
     return verified(current)
       .catch(async (thrown: unknown) => {
-        if (!(thrown instanceof JWKSNoMatchingKey)) throw thrown;
+        // Some issuers give a new key the name of the one before.
+        const mayBeNew =
+          thrown instanceof JWKSNoMatchingKey || thrown instanceof JWSSignatureVerificationFailed;
+        if (!mayBeNew) throw thrown;
         const newer = await keys.newerThan(current);
         if (newer === undefined) throw thrown;
         return verified(newer);
