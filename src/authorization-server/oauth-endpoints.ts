@@ -3,12 +3,12 @@
 
 import type { Provider } from 'oidc-provider';
 import type { AccessTokens, SignedClaims } from '../auth/grants/access-tokens.ts';
-import { WindowCounter } from '../auth/limits/rate-limiter.ts';
 import { PROVIDER_CALLBACK } from '../config/provider-settings.ts';
 import { CLIENT_SCOPES, userPrincipalId } from '../domain/accounts/account.ts';
 import { asGatewayError, hasCode } from '../domain/errors/errors.ts';
 import { jsonIn } from '../domain/json/json.ts';
 import { UserAmounts } from '../domain/memory/user-shares.ts';
+import { WindowCounter } from '../domain/memory/window-counter.ts';
 import { hasManyFields } from '../domain/text.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { networkOf } from '../net/network-of.ts';

@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { RateLimiter, type SharedCounter, WindowCounter } from '../../../src/auth/limits/rate-limiter.ts';
+import { RateLimiter, type SharedCounter } from '../../../src/auth/limits/rate-limiter.ts';
 import type { Principal } from '../../../src/domain/accounts/account.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -132,43 +132,6 @@ test('allows at most the limit in a window, and reports its state, for any order
     }),
     { numRuns: 50 },
   );
-});
-
-const hourly = (keys = 10) => new WindowCounter({ windowSeconds: 3_600, keys });
-
-test('does not count requests over the limit, which open no window', () => {
-  const counts = hourly();
-  assert.equal(counts.add('a', START_MS, 6, 5), { count: 6, endsInMs: hourMs });
-  assert.equal(counts.add('a', START_MS + 1, 3, 5), { count: 3, endsInMs: hourMs });
-  assert.equal(counts.add('a', START_MS + 2, 3, 5), { count: 6, endsInMs: hourMs - 1 });
-  assert.equal(counts.add('a', START_MS + 3, 2, 5), { count: 5, endsInMs: hourMs - 2 });
-});
-
-test('gives a count back to its own window only, not to a later one', () => {
-  const counts = hourly(2);
-  const endsAtMs = START_MS + hourMs;
-  counts.add('a', START_MS, 2);
-  counts.giveBack('a', START_MS);
-  assert.is(counts.add('a', START_MS, 0).count, 1);
-  counts.giveBack('a', START_MS);
-  counts.giveBack('a', START_MS);
-  assert.is(counts.add('a', START_MS, 0).count, 0);
-  counts.giveBack('b', START_MS);
-  assert.is(counts.add('b', START_MS).count, 1);
-  // The window has ended; then the key was dropped and has a new window.
-  assert.is(counts.add('a', endsAtMs).count, 1);
-  counts.giveBack('a', START_MS);
-  assert.is(counts.add('a', endsAtMs, 0).count, 1);
-  for (const key of ['c', 'd', 'b']) counts.add(key, START_MS + 5);
-  counts.giveBack('b', START_MS);
-  assert.is(counts.add('b', START_MS + 5, 0).count, 1);
-});
-
-test('drops the least recently counted key over the limit of keys', () => {
-  const counts = hourly(3);
-  for (const key of ['a', 'b', 'c', 'a', 'd']) counts.add(key, START_MS);
-  const next = (key: string) => counts.add(key, START_MS).count;
-  assert.equal([next('a'), next('c'), next('b'), next('d')], [3, 2, 1, 1]);
 });
 
 test('a step of the wall clock neither ends nor extends a window, and moves only the time that is shown', () => {

@@ -2,8 +2,8 @@
 // they admit is between 0.85 and 1.15 of the limit.
 
 import * as assert from 'uvu/assert';
-import type { Window } from '../../../src/auth/limits/rate-limiter.ts';
 import { ChunkedCounter, type LimitPeers } from '../../../src/cluster/sharing/chunked-counter.ts';
+import type { Window } from '../../../src/domain/memory/window-counter.ts';
 import { rendezvousOrder } from '../../../src/domain/nodes/rendezvous.ts';
 import { seeded } from '../../balancing/candidates.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -4,10 +4,10 @@
 import { invalidCredentials, tooManyKeys } from '../../domain/errors/account-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
+import { WindowCounter } from '../../domain/memory/window-counter.ts';
 import { networkOf } from '../../net/network-of.ts';
 import type { AccountStore } from '../../persistence/store.ts';
 import { FairQueue } from '../limits/fair-queue.ts';
-import { WindowCounter } from '../limits/rate-limiter.ts';
 
 /** Other queries wait for at most so many look-ups. */
 const MAX_LOOKUPS = 8;

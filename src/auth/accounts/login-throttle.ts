@@ -5,8 +5,8 @@ import { usernameKey } from '../../domain/accounts/account.ts';
 import { tooManyAttempts } from '../../domain/errors/account-errors.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
+import { type Window, WindowCounter } from '../../domain/memory/window-counter.ts';
 import { networkOf } from '../../net/network-of.ts';
-import { type Window, WindowCounter } from '../limits/rate-limiter.ts';
 
 /** Failed attempts in one minute: 10 per user and address; 60 per address (IPv6: /64 network), which many users may share. */
 const WINDOW_SECONDS = 60;

@@ -2,7 +2,7 @@
 // hashes of passwords and look-ups of API keys. Source: ADR 92.
 
 import { hash } from 'node:crypto';
-import { WindowCounter } from './rate-limiter.ts';
+import { WindowCounter } from '../../domain/memory/window-counter.ts';
 
 /** The jobs of a share in this time decide which job starts next. */
 const SHARE_SECONDS = 10;

@@ -3,10 +3,10 @@
 import { createHmac } from 'node:crypto';
 import { tooManyProofs } from '../../domain/errors/account-errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
+import { WindowCounter } from '../../domain/memory/window-counter.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { networkOf } from '../../net/network-of.ts';
 import type { AccountStore } from '../../persistence/store.ts';
-import { WindowCounter } from '../limits/rate-limiter.ts';
 import { type OwnAddress, proofOf } from './proof.ts';
 import { type Secrets, secretId } from './secrets.ts';
 

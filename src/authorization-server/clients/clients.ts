@@ -2,12 +2,12 @@
 // are found by its URL. Source: ADR 203.
 
 import { randomBytes, randomUUID } from 'node:crypto';
-import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import type { ClientRule } from '../../config/setting-types.ts';
 import type { Scope } from '../../domain/accounts/account.ts';
 import type { RightsLists } from '../../domain/accounts/rights.ts';
 import { tooManyAttempts } from '../../domain/errors/account-errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
+import { WindowCounter } from '../../domain/memory/window-counter.ts';
 import { type Clock, DAY_MS, isRecent } from '../../domain/time/clock.ts';
 import { networkOf, siteOf } from '../../net/network-of.ts';
 import { clientKeyOf, readUndamaged } from '../../persistence/oauth-rows.ts';

@@ -1,7 +1,7 @@
 // Requests that an outsider causes: documents of clients, and their keys.
 
-import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
+import { WindowCounter } from '../../domain/memory/window-counter.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { lookupOutside } from '../../net/lookup.ts';
 import { OutsideClient, whyUnanswered } from '../../net/outside/outside-client.ts';

@@ -2,11 +2,11 @@
 
 import type { Logger } from 'pino';
 import type { Auth } from '../../auth/auth.ts';
-import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import { roleRights, userPrincipalId } from '../../domain/accounts/account.ts';
 import { commonRights, mayUse } from '../../domain/accounts/rights.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { SHARED } from '../../domain/instances/account-connection.ts';
+import { WindowCounter } from '../../domain/memory/window-counter.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { RightLost, UnknownState } from '../../vault/authorization-flow.ts';
 import { BackendFetchFailure } from '../../vault/backend-fetch.ts';

@@ -2,8 +2,8 @@
 // sign in, allow or deny.
 
 import type { AdapterPayload } from 'oidc-provider';
-import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import { userPrincipalId } from '../../domain/accounts/account.ts';
+import { WindowCounter } from '../../domain/memory/window-counter.ts';
 import { networkOf } from '../../net/network-of.ts';
 import { oauthKey } from '../../persistence/oauth-rows.ts';
 import type { OAuthRow } from '../../persistence/oauth-store.ts';

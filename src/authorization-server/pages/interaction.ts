@@ -3,7 +3,6 @@
 import { randomUUID } from 'node:crypto';
 import { errors, type Provider } from 'oidc-provider';
 import { rowOfGrant } from '../../auth/grants/grant-rows.ts';
-import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import {
   CLIENT_SCOPES,
   type DefinedRoles,
@@ -16,6 +15,7 @@ import {
 } from '../../domain/accounts/account.ts';
 import type { Grant } from '../../domain/accounts/grant.ts';
 import { commonRights, mayUse, mayUseInView, type RightsLists } from '../../domain/accounts/rights.ts';
+import { WindowCounter } from '../../domain/memory/window-counter.ts';
 import { counted } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { networkOf } from '../../net/network-of.ts';

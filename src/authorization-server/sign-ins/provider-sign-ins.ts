@@ -10,11 +10,11 @@ import {
   ProviderFailure,
   type SignInProof,
 } from '../../auth/issuers/identity-provider.ts';
-import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import { PROVIDER_CALLBACK } from '../../config/provider-settings.ts';
 import { type User, userPrincipalId } from '../../domain/accounts/account.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import type { NewEntry } from '../../domain/events/audit-entries.ts';
+import { WindowCounter } from '../../domain/memory/window-counter.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { networkOf } from '../../net/network-of.ts';
 import { oauthKey, rowReader } from '../../persistence/oauth-rows.ts';

@@ -1,9 +1,9 @@
 // The entries of the audit log for sign-ins at the pages.
 
 import type { Auth } from '../../auth/auth.ts';
-import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import type { NewEntry } from '../../domain/events/audit-entries.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { WindowCounter } from '../../domain/memory/window-counter.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 
 /**

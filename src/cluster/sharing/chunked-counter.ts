@@ -1,8 +1,8 @@
 // Rate limits of a deployment without Redis: each principal has a home, the first of the live nodes in its order, which
 // gives the others the requests that they may admit, in chunks.
 
-import type { Window } from '../../auth/limits/rate-limiter.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { Window } from '../../domain/memory/window-counter.ts';
 import { rendezvousOrder } from '../../domain/nodes/rendezvous.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 

@@ -2,12 +2,12 @@
 // and the calls of tools. Never bodies, queries or credentials; auth/audit/audit-log.ts handles the arguments of calls.
 
 import type { AuditLog } from '../../auth/audit/audit-log.ts';
-import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import { nameOf } from '../../domain/accounts/account.ts';
 import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
 import { asGatewayError, ERRORS, type ErrorCode } from '../../domain/errors/errors.ts';
 import { CALL_ACTION } from '../../domain/events/audit-entries.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { WindowCounter } from '../../domain/memory/window-counter.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Proxies } from '../callers/proxies.ts';
 import { CLIENT_CLOSED_REQUEST, ClientGone } from '../client-gone.ts';

@@ -4,7 +4,6 @@
 import { connect } from 'node:net';
 import type { Logger } from 'pino';
 import type { Auth } from '../../auth/auth.ts';
-import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import type { InstanceHost } from '../../cluster/channel/instances/instance-host.ts';
 import { InstanceListener } from '../../cluster/channel/instances/instance-listener.ts';
 import type { PeerRefusal } from '../../cluster/channel/peer-admission.ts';
@@ -21,6 +20,7 @@ import type { Config } from '../../config/config.ts';
 import type { ClusterCounts } from '../../counts/cluster-counts.ts';
 import { OperatorError, reasonOf } from '../../domain/errors/errors.ts';
 import { isLoopback, joinHostPort } from '../../domain/local-address.ts';
+import { WindowCounter } from '../../domain/memory/window-counter.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 
 /** Refusals that the audit log records in a minute; further ones are counted. */
