@@ -7,34 +7,26 @@ import { GatewayError } from '../../../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../../domain/json/json.ts';
 import { hasMoreValues } from '../../../domain/json/json-scanner.ts';
 import { LIMITS } from '../../../domain/limits.ts';
-import { LruMap } from '../../../domain/memory/lru-map.ts';
+import { WindowCounter } from '../../../domain/memory/window-counter.ts';
 import { cutBytes } from '../../../domain/text.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import type { CallLimiter, CountedCall, ViewLimit } from '../../../domain/views/view.ts';
 
-const MINUTE_MS = 60_000;
 /** The most pairs of caller and tool whose calls are counted. A forgotten one begins again. */
 const MAX_COUNTED = 10_000;
 
 /** Counts calls on this node alone, in windows of a minute from the first call. */
 export class CallCounts implements CallLimiter {
   readonly #clock: Clock;
-  readonly #windows = new LruMap<{ readonly beganAtMs: number; calls: number }>(MAX_COUNTED);
+  readonly #windows = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   take(key: string, limit: number): CountedCall {
-    const now = this.#clock.now();
-    const known = this.#windows.get(key);
-    const window =
-      known !== undefined && now - known.beganAtMs < MINUTE_MS ? known : { beganAtMs: now, calls: 0 };
-    this.#windows.set(key, window);
-    const waitMs = window.beganAtMs + MINUTE_MS - now;
-    if (window.calls >= limit) return { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) };
-    window.calls += 1;
-    return {};
+    const { count, endsInMs } = this.#windows.add(key, this.#clock.now(), 1, limit);
+    return count > limit ? { retryAfterSeconds: Math.ceil(endsInMs / 1_000) } : {};
   }
 }
 
