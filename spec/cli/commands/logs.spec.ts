@@ -103,4 +103,20 @@ test('follows the lines that were added right before a rotation, too', () =>
     await becomes(() => process.listenerCount('SIGINT'), before);
   }));
 
+test('follows a file that was made empty from its beginning, without lines of an older file', () =>
+  inFolder(async (folder) => {
+    const file = join(folder, 'gateway.log');
+    await writeFile(`${file}.1`, 'much older\nand not shown, although it is longer\n');
+    await writeFile(file, 'first\nsecond\nhal');
+    const before = process.listenerCount('SIGINT');
+    const next = new Map<string, () => unknown>([
+      ['hal', () => writeFileSync(file, 'new\n')],
+      ['new', () => process.emit('SIGINT')],
+    ]);
+    const words = ['gateway', 'logs', '--state-dir', folder, '-f', '--quiet'];
+    const out = await printed(runAtTerminal(words, { folder, onPrint: (line) => next.get(line)?.() }));
+    assert.is(out, 'first\nsecond\nhal\nnew');
+    await becomes(() => process.listenerCount('SIGINT'), before);
+  }));
+
 test.run();

@@ -52,10 +52,12 @@ export const gatewayLogs: Command = {
       terminal.note(`no gateway runs in the background here now: ${files.log} is the log of an earlier one`);
     try {
       const { size } = await file.stat();
-      for (const line of await lastLines(file, size, count, isShown)) print(line);
+      const written = await read(file, 0, size); // the whole file, which rotation bounds
+      const mark = Buffer.from(written.subarray(-MARK_BYTES));
+      for (const line of lastLines(written, count, isShown)) print(line);
       if (input.has('follow'))
         await untilSignal((signal) =>
-          follow({ file, path: files.log }, size, (line) => isShown(line) && print(line), signal),
+          follow({ file, path: files.log, mark }, size, (line) => isShown(line) && print(line), signal),
         );
     } finally {
       await file.close();
@@ -82,29 +84,39 @@ function filterOf(input: CommandInput): (line: string) => boolean {
 const FOLLOW_MS = 200;
 const PIECE_BYTES = 64 * 1024;
 const LINE_END = 10;
+/** The most bytes before the read position by which an old file is recognized. */
+const MARK_BYTES = 1_024;
 
-/** Prints the lines that are written after `start`, those before a rotation, too. `path`: of the file. */
+/**
+ * Prints the lines that are written after `start`, those before a rotation, too. `path`: of the file; `mark`: its bytes before
+ * `start`. A file that was made empty otherwise is read from its beginning.
+ */
 async function follow(
-  { file, path }: { readonly file: FileHandle; readonly path: string },
+  { file, path, mark }: { readonly file: FileHandle; readonly path: string; readonly mark: Buffer },
   start: number,
   print: (line: string) => unknown,
   signal: AbortSignal,
 ): Promise<void> {
   let at = start;
+  let before = mark;
   /** The pieces of a line whose end is still to be written. */
   let begun: Buffer[] = [];
   while (!signal.aborted) {
     const { size } = await file.stat();
     if (size < at) {
-      take(await oldRest(`${path}.1`, at));
+      const rest = await oldRest(`${path}.1`, at, before);
+      if (rest === undefined) begun = [];
+      else take(rest);
       at = 0;
+      before = Buffer.alloc(0);
     }
     const piece = await read(file, at, Math.min(size, at + PIECE_BYTES));
-    at += piece.length;
     if (piece.length === 0) {
       await pause(FOLLOW_MS, signal);
       continue;
     }
+    at += piece.length;
+    before = Buffer.from(piece.subarray(-MARK_BYTES));
     take(piece);
   }
 
@@ -119,14 +131,17 @@ async function follow(
   }
 }
 
-/** What the newest old file, a copy of the file before its rotation, has after `at`; empty if it cannot be read. */
-async function oldRest(path: string, at: number): Promise<Buffer> {
+/** What the newest old file has after `at`; undefined if it is not a copy of the file before its rotation, with `mark` before `at`. */
+async function oldRest(path: string, at: number, mark: Buffer): Promise<Buffer | undefined> {
   const file = await open(path, 'r').catch(() => undefined);
+  if (file === undefined) return undefined;
   try {
-    const { size } = (await file?.stat()) ?? { size: 0 };
-    return file === undefined || size <= at ? Buffer.alloc(0) : await read(file, at, size);
+    const { size } = await file.stat();
+    const from = at - mark.length;
+    if (size < at || !(await read(file, from, at)).equals(mark)) return undefined;
+    return await read(file, at, size);
   } finally {
-    await file?.close();
+    await file.close();
   }
 }
 
@@ -141,14 +156,8 @@ async function opened(path: string): Promise<FileHandle> {
   }
 }
 
-/** Reads the whole file, which rotation bounds. */
-async function lastLines(
-  file: FileHandle,
-  size: number,
-  count: number,
-  isShown: (line: string) => boolean,
-): Promise<readonly string[]> {
-  const lines = (await read(file, 0, size)).toString('utf8').split('\n');
+function lastLines(written: Buffer, count: number, isShown: (line: string) => boolean): readonly string[] {
+  const lines = written.toString('utf8').split('\n');
   if (lines.at(-1) === '') lines.pop();
   return count === 0 ? [] : lines.filter(isShown).slice(-count);
 }
