@@ -1,6 +1,7 @@
 // The transport of an instance: requests of the gateway itself, and lists that change.
 
 import * as assert from 'uvu/assert';
+import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
 import { openOwn } from '../../helpers/backends/harness.ts';
 import { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -27,6 +28,15 @@ check('is closed when its actor is stopped, and its callers are answered', async
   harness.close();
   const end = [caller.error?.code, transport.isClosed, harness.ref.state];
   assert.equal(end, ['BACKEND_UNAVAILABLE', true, 'stopped']);
+});
+
+check('says how long a probe took that was refused', async (harness) => {
+  const transport = await harness.healthy();
+  await harness.pass(30_000);
+  await harness.pass(20);
+  transport.last.refuse(RPC.internalError);
+  await settled();
+  assert.equal(harness.emissions.at(-1), { type: 'probe.finished', passed: false, durationMs: 20 });
 });
 
 check('fails and cancels a probe that exceeds its timeout', async (harness) => {

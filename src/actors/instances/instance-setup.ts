@@ -71,6 +71,8 @@ export interface InstanceContext extends InstanceActorInput {
    * undefined before.
    */
   readonly checkedAtMs: number | undefined;
+  /** The monotonic time at which the last probe began, in ms; 0 before. */
+  readonly probedAtMs: number;
   /** The monotonic time at which the present transport was opened, in ms; undefined while there is none. */
   readonly openedAtMs: number | undefined;
   readonly reason: string | null;
@@ -254,8 +256,10 @@ export const instanceSetup = setup({
       const reason = error === undefined ? 'unknown' : reasonOf(error);
       enqueue.assign({ ...afterFailure(context), reason, refusal: refusalOf(error) });
       enqueue(() => context.calls.record(false));
-      enqueue.emit({ type: 'probe.finished', passed: false, durationMs: context.policy.probeTimeoutMs });
+      const durationMs = context.clock.now() - context.probedAtMs;
+      enqueue.emit({ type: 'probe.finished', passed: false, durationMs });
     }),
+    noteProbe: assign({ probedAtMs: ({ context }) => context.clock.now() }),
     beginRechecks: assign({ failedRechecks: 0 }),
     /** Resets the back-off for a requested restart, which does not wait. */
     resetBackOff: assign({

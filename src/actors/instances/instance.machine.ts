@@ -58,6 +58,7 @@ export const instanceMachine = instanceSetup.createMachine({
     failedStarts: 0,
     hasEndedAfterCall: false,
     checkedAtMs: undefined,
+    probedAtMs: 0,
     openedAtMs: undefined,
     reason: null,
     stderr: [],
@@ -123,6 +124,7 @@ export const instanceMachine = instanceSetup.createMachine({
                   ],
                 },
                 probing: {
+                  entry: 'noteProbe',
                   invoke: {
                     src: 'probe',
                     input: ({ context }) => probeInput(context),
@@ -151,6 +153,7 @@ export const instanceMachine = instanceSetup.createMachine({
               states: {
                 resting: { after: { nextRecheck: 'probing' } },
                 probing: {
+                  entry: 'noteProbe',
                   invoke: {
                     src: 'probe',
                     input: ({ context }) => probeInput(context),
