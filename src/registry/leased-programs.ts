@@ -48,9 +48,9 @@ export class LeasedPrograms implements ProgramHost {
     return this.#listeners.has(serverId);
   }
 
-  /** Notes that this node must not start the program: a rule of the node or of the template, not a failure. */
+  /** Notes that this node must not start this instance: a rule of the node or of the template, not a failure. */
   refused(serverId: string): void {
-    this.#refused.add(serverId);
+    if (this.#listeners.has(serverId)) this.#refused.add(serverId);
   }
 
   /** The reason why an instance does not run here, as a clause. */
