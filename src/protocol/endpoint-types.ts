@@ -157,7 +157,7 @@ export interface EndpointOptions {
    */
   readonly onFault: FaultListener;
   /**
-   * Records the first use of this id on all nodes, within the validity of a confirmation, and returns a function that
+   * Records the first use of this id of a state on all nodes, while the state is valid, and returns a function that
    * takes the use back; undefined for a second use. Both reject with DATABASE_UNAVAILABLE.
    */
   readonly useOnce: (id: string) => Promise<(() => Promise<void>) | undefined>;

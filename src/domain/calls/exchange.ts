@@ -21,6 +21,11 @@ interface CallContext {
   /** The tool whose call with these arguments the user has confirmed: see itemKey. */
   readonly confirmed?: string | undefined;
   /**
+   * Present on a further round of a call. Resolves with true once for each state that the client carries: the limit of a view has
+   * counted the call in its first round. Never rejects.
+   */
+  readonly wasCounted?: (() => Promise<boolean>) | undefined;
+  /**
    * Arrival time in ms of the gateway's monotonic clock, from which the deadline of a request that had to
    * wait counts. Default: now.
    */
@@ -127,6 +132,8 @@ export interface SourcedEvent {
   readonly staleMs?: number;
   /** The confirmation of the request, if it needed one. */
   readonly confirmed?: string;
+  /** The limit of a view has counted the call: its further rounds are not counted. */
+  readonly isCounted?: true;
 }
 
 /** The last event of an exchange. */

@@ -1,5 +1,5 @@
-// The answers of users that were used: each counts once on all nodes. A row is kept for longer than the state that
-// the answer belongs to is valid. Source: ADR 241.
+// The states of confirmations, and of further rounds of calls that views limit, that were used: each counts once on all nodes.
+// A row is kept at least as long as a state is valid. Source: ADR 232, ADR 241.
 
 import { CONFIRM_MS } from '../../domain/calls/confirmation-required.ts';
 import { type Clock, clockDoubt } from '../../domain/time/clock.ts';
@@ -7,10 +7,10 @@ import { oauthKey } from '../../persistence/oauth-rows.ts';
 import type { Store } from '../../persistence/store.ts';
 import type { EndpointOptions } from '../../protocol/endpoint-types.ts';
 
-/** Time for which a used confirmation is kept, in ms: longer than it is valid, because clocks of nodes may differ. */
+/** Time for which a used state is kept, in ms: longer than a confirmation is valid, because clocks of nodes may differ. */
 const KEPT_MS = 6 * CONFIRM_MS;
 
-/** Counts a confirmation once on all nodes, see EndpointOptions.useOnce. */
+/** Counts a state once on all nodes, see EndpointOptions.useOnce. */
 export function useOnceIn(
   store: Pick<Store, 'oauth' | 'serverTimeMs'>,
   clock: Clock,

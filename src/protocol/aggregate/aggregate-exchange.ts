@@ -226,10 +226,13 @@ function sent(
   const events$ = toTemplate(own.template, { ...named, viewTimeoutMs });
   const bounded$ = events$.pipe(map((sourced) => boundedAnswer(sourced, limit)));
   if (most === undefined) return bounded$;
+  const counted$ = bounded$.pipe(map((sourced) => ({ ...sourced, isCounted: true as const })));
+  const count = () => selection.countCall?.(listed, client.owner, most);
   // The call is not made before it is awaited: its client may have cancelled it while its tool was looked up.
   return defer(() => {
-    const counted = selection.countCall?.(listed, client.owner, most);
-    return counted === undefined ? bounded$ : from(counted).pipe(switchMap(() => bounded$));
+    const counting =
+      request.wasCounted?.().then((wasCounted) => (wasCounted ? undefined : count())) ?? count();
+    return counting === undefined ? counted$ : from(counting).pipe(switchMap(() => counted$));
   });
 }
 

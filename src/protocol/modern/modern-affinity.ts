@@ -44,6 +44,8 @@ type ModernTarget =
       readonly params: JsonFields;
       readonly instanceId: string | undefined;
       readonly confirmation?: StatedConfirmation | undefined;
+      /** The id of the state, if an instance has given it with its answer to an earlier round of the call. */
+      readonly continues?: string | undefined;
     };
 
 /** The confirmation in the state of a retry, with the answer of the user. */
@@ -127,14 +129,15 @@ export class ModernAffinity {
 
   /**
    * An `input_required` result with its state encrypted. A result without a state is unchanged, since any
-   * instance may be asked next, unless the call was confirmed: the state then says so.
+   * instance may be asked next, unless the call was confirmed, or counted: the state then says so.
    */
   encryptState(request: ModernRequest, result: JsonText, answer: Answered): JsonText {
     const value = parsedResult(result, 'exactValue');
     if (!isJsonObject(value)) return result;
     const { requestState: own } = value;
     const isConfirmed = answer.confirmed !== undefined;
-    if (typeof own !== 'string' && (own !== undefined || !isConfirmed)) return result;
+    const needsState = isConfirmed || answer.isCounted === true;
+    if (typeof own !== 'string' && (own !== undefined || !needsState)) return result;
     const state = { ...stateAt(answer), ...(own === undefined ? {} : { [KEYS.own]: own }) };
     const requestState = this.#encryptFor(request, state, isConfirmed ? CONFIRM_MS : undefined);
     return JsonText.ofValue({ ...value, requestState });
@@ -173,10 +176,9 @@ export class ModernAffinity {
     } = content ?? {};
     const tool = asked ?? confirmed;
     const isAsked = asked !== undefined;
+    const id = shortKey(String(requestState));
     const confirmation =
-      typeof tool === 'string'
-        ? { tool, id: shortKey(String(requestState)), action: isAsked ? actionIn(params) : 'accept' }
-        : undefined;
+      typeof tool === 'string' ? { tool, id, action: isAsked ? actionIn(params) : 'accept' } : undefined;
     if (isAsked) {
       const { inputResponses: _, ...asBefore } = params; // no backend has asked
       return { params: asBefore, instanceId: undefined, confirmation };
@@ -184,7 +186,7 @@ export class ModernAffinity {
     if (typeof instanceId !== 'string')
       throw invalidParams('Invalid or expired requestState', { reason: 'invalid_request_state' });
     const asGiven = typeof own === 'string' ? { ...params, requestState: own } : params;
-    return { params: asGiven, instanceId, confirmation };
+    return { params: asGiven, instanceId, confirmation, continues: id };
   }
 
   /** Finds the destination by the cursor. An empty cursor is a cursor like any other. */
@@ -215,7 +217,7 @@ export class ModernAffinity {
   }
 }
 
-type Answered = Pick<SourcedEvent, 'instanceId' | 'confirmed'>;
+type Answered = Pick<SourcedEvent, 'instanceId' | 'confirmed' | 'isCounted'>;
 
 /** The state of a retry that has to reach the instance of this answer. */
 export function stateAt({ instanceId, confirmed }: Answered): JsonObject {

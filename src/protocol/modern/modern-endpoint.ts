@@ -216,7 +216,7 @@ export class ModernEndpoint {
   #exchange(
     asked: ModernRequest,
     from: McpRequest,
-    { report, params = asked.params, instanceId, confirmed }: SendOptions,
+    { report, params = asked.params, instanceId, confirmed, continues }: SendOptions,
   ): Observable<SourcedEvent | ClientQuestion> {
     const headers = paramHeadersIn(from.headers);
     const { method, owner, backends } = asked;
@@ -225,11 +225,25 @@ export class ModernEndpoint {
     const { questions } = this.#deps;
     const { requestId } = from;
     const usual = { method, params, report, requestId };
-    const hasMore = headers !== undefined || tools !== undefined || confirmed !== undefined;
-    const request = hasMore ? { ...usual, ...definedFields({ headers, tools, confirmed }) } : usual;
+    // The use of a confirmed state is recorded already.
+    const wasCounted =
+      continues === undefined
+        ? undefined
+        : async () => confirmed !== undefined || this.#isFirstUse(continues);
+    const hasMore =
+      headers !== undefined || tools !== undefined || confirmed !== undefined || wasCounted !== undefined;
+    const request = hasMore
+      ? { ...usual, ...definedFields({ headers, tools, confirmed, wasCounted }) }
+      : usual;
     const events$ = backends.exchange(request, { owner, profile, instanceId });
     if (!hasRounds(method) || !acceptsServerRequests(profile)) return events$;
     return questions.follow(owner.id, method, holdingBody(events$, from)); // it may outlive its HTTP request
+  }
+
+  /** False also while that cannot be recorded. */
+  async #isFirstUse(stateId: string): Promise<boolean> {
+    const takeBack = await this.#useOnce(stateId).catch(() => undefined);
+    return takeBack !== undefined;
   }
 }
 
@@ -245,6 +259,7 @@ interface SendOptions {
   readonly params?: ModernRequest['params'];
   readonly instanceId?: string | undefined;
   readonly confirmed?: string | undefined;
+  readonly continues?: string | undefined;
 }
 
 /** Calls `answer` now, or once the servers that are starting have reported their capabilities. */
