@@ -285,13 +285,14 @@ test('the lists of a key and of its owner both limit', async () => {
 
 test('records of templates and views have no other tools and templates', async () => {
   const from = [{ template: 'git', describe: { push: 'Pushes.' } }, { template: 'files' }];
-  await app.gateway.views.put({ id: 'recorded', from, always: ['gone'], names: 'prefixed' });
+  await app.gateway.views.put({ id: 'recorded', from, always: ['gone', 'push'], names: 'prefixed' });
   const permissions = ['gateway:read', 'gateway:write'] as const;
   const { key } = await app.auth.accounts.createApiKey({ name: 'writer', permissions, ...LIMITED });
   const read = async (path: string) => (await app.as({ 'x-api-key': key }, 'GET', path)).body;
   assert.equal(namesIn(await read('/gateway/templates/git/tools')), ['issues_list']);
   assert.equal(namesIn(await read('/gateway/views/recorded/tools')), ['git__issues_list']);
-  const views = JSON.stringify([await read('/gateway/views/recorded'), await read('/gateway/views')]);
+  const paths = ['/gateway/views/recorded', '/gateway/views', '/gateway/views/recorded/preview'];
+  const views = JSON.stringify(await Promise.all(paths.map(read)));
   assert.match(views, '"recorded"');
   for (const text of [views, JSON.stringify(await read('/mcp/recorded/health'))])
     assert.not.match(text, /files|push/);
@@ -301,11 +302,17 @@ test('records of templates and views have no other tools and templates', async (
   // Not those of another caller, either.
   const admin = await app.auth.accounts.createApiKey({ name: 'a', permissions: ['admin'], ...LIMITED });
   const { user_id: id } = (await app.as(app.admin, 'GET', '/auth/me')).body;
-  const as = `/gateway/views/recorded/preview?as=${id}`;
-  assert.equal(namesIn((await app.as(app.admin, 'GET', as)).body).length, 6);
+  const as = `${paths[2]}?as=${id}`;
+  const { body: preview } = await app.as(app.admin, 'GET', as);
+  assert.is(namesIn(preview).length, 6);
   assert.is((await app.as({ 'x-api-key': admin.key }, 'GET', as)).outcome, '403 INSUFFICIENT_PERMISSIONS');
   const { body: whole } = await app.as(app.admin, 'GET', '/gateway/views/recorded');
   assert.match(JSON.stringify([whole.from, whole.problems]), /push.*files.*gone/);
+  const { id: limitedId } = await app.createUser('limited');
+  await app.auth.accounts.changeUser(limitedId, { tools: LIMITED.tools });
+  const { body: theirs } = await app.as(app.admin, 'GET', `${paths[2]}?as=${limitedId}`);
+  assert.equal([theirs.count, theirs.problems], [1, preview.problems]);
+  assert.match(JSON.stringify(preview.problems), 'gone');
 });
 
 test('narrower rights end the session that was opened with wider ones', async () => {

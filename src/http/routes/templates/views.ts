@@ -80,7 +80,7 @@ export const viewRoutes: readonly HttpRoute[] = [
     handler: async ({ body, principal }, { gateway }) => {
       const definition = checkedView(withViewId(body, 'preview'));
       requireTemplates(principal, definition);
-      return json(200, previewOf(await gateway.views.preview(definition, principal)));
+      return json(200, previewOf(principal, await gateway.views.preview(definition, principal)));
     },
   }),
   defineRoute('GET', '/gateway/views/:view', {
@@ -149,7 +149,7 @@ export const viewRoutes: readonly HttpRoute[] = [
       if (refusal !== undefined) throw refusal;
       const viewer = query.as === undefined ? principal : await auth.principalOf(query.as);
       if (query.as !== undefined && !mayUseView(viewer, definition.id)) throw viewNotFound(definition.id);
-      return json(200, previewOf(await gateway.views.preview(definition.id, viewer)));
+      return json(200, previewOf(principal, await gateway.views.preview(definition.id, viewer)));
     },
   }),
 ];
@@ -234,7 +234,12 @@ function writtenView(
   return { ...record, from } as Static<typeof ViewRecord>;
 }
 
-function previewOf({ tools, asks, problems }: Awaited<ReturnType<Gateway['views']['preview']>>) {
+/** The preview for one caller: one of some tools gets no problems, which may name others. */
+function previewOf(
+  principal: Principal,
+  { tools, asks, ...preview }: Awaited<ReturnType<Gateway['views']['preview']>>,
+) {
+  const problems = principal.tools === undefined ? preview.problems : [];
   const tokens = Math.ceil(JSON.stringify(tools).length / TOKEN_CHARACTERS);
   return { tools: [...tools], count: tools.length, tokens, asks: [...asks], problems: [...problems] };
 }
