@@ -195,7 +195,7 @@ export class Attempt implements NumberedAttempt, Observer<ExchangeEvent> {
   }
 
   /**
-   * Passes a question of the backend to the client, before the freed capacity is announced: the client may answer
+   * Passes a question of the backend to the client, before waiting calls use the freed capacity: the client may answer
    * synchronously.
    */
   #ask(request: ServerRequest): void {
@@ -210,7 +210,7 @@ export class Attempt implements NumberedAttempt, Observer<ExchangeEvent> {
       request.answer(reply);
     });
     this.#pass(passed);
-    if (this.isAwaitingClient) this.#noteAwaiting();
+    if (this.isAwaitingClient) this.#group.queue.advance(this.ref);
   }
 
   /** Frees the capacity of the attempt; false when too many calls wait for their client. */
@@ -219,6 +219,7 @@ export class Attempt implements NumberedAttempt, Observer<ExchangeEvent> {
     if (!this.ref.calls.beginAwaitingClient(this.#ownerId)) return false;
     this.isAwaitingClient = true;
     this.#group.pool.outliers.setAwaitingClient(this.sent, true);
+    this.#call.setAwaitingClient(true);
     return true;
   }
 
@@ -227,14 +228,7 @@ export class Attempt implements NumberedAttempt, Observer<ExchangeEvent> {
     this.isAwaitingClient = false;
     this.ref.calls.endAwaitingClient(this.#ownerId);
     this.#group.pool.outliers.setAwaitingClient(this.sent, false);
-    this.#noteAwaiting();
-  }
-
-  /** Waiting calls can use freed capacity. */
-  #noteAwaiting(): void {
-    const { isAwaitingClient } = this;
-    this.#call.setAwaitingClient(isAwaitingClient);
-    if (isAwaitingClient) this.#group.queue.advance(this.ref);
+    this.#call.setAwaitingClient(false);
   }
 
   #pass(event: ExchangeEvent): void {
