@@ -20,6 +20,7 @@ import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { startOtlp } from '../../src/tracing/otlp.ts';
 import { readTrace, traceFields } from '../../src/tracing/spans.ts';
 import { namesCollector, Tracing } from '../../src/tracing/tracing.ts';
+import { modern } from '../helpers/clients/mcp-messages.ts';
 import { until } from '../helpers/eventually.ts';
 import { startApp } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
@@ -77,6 +78,36 @@ test('spans of requests other than calls have the name of the route, and livenes
     ],
   );
   assert.not.match(JSON.stringify(exporter.getFinishedSpans().map(({ attributes }) => attributes)), 'a-key');
+  await app.close();
+});
+
+test('a request whose state or cursor is refused has a span and an outcome, too', async () => {
+  const app = await startApp({ logLevel: 'info' });
+  await app.serve('demo', 'one');
+  exporter.reset();
+  for (const [method, params] of [
+    ['tools/call', { name: 'name', requestState: 'damaged' }],
+    ['tools/list', { cursor: 'damaged' }],
+  ] as const) {
+    const answer = await app.ask('POST', '/mcp/demo', modern(method, params));
+    assert.equal([answer.status, Object(answer.body).error?.code], [200, -32_602]);
+  }
+  await until(() => exporter.getFinishedSpans().length === 2);
+  assert.equal(
+    exporter.getFinishedSpans().map(({ name, attributes }) => [name, attributes['stagedoor.outcome']]),
+    [
+      ['tools/call name', 'failed'],
+      ['tools/list', 'failed'],
+    ],
+  );
+  const lines = app.log.filter(({ msg }) => msg === 'request');
+  assert.equal(
+    lines.map(({ rpc_method, rpc_error, outcome }) => [rpc_method, rpc_error, outcome]),
+    [
+      ['tools/call', -32_602, 'failed'],
+      ['tools/list', -32_602, 'failed'],
+    ],
+  );
   await app.close();
 });
 

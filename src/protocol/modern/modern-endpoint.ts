@@ -162,7 +162,11 @@ export class ModernEndpoint {
   #begin(asked: ModernRequest, request: McpRequest, reply: ReplyWriter): void {
     const report = request.report(asked);
     const call = new ModernCall(asked, report, reply, this.#deps);
-    call.start(this.#eventsOf(asked, request, report), this.#deps.slowAnswerTimer);
+    try {
+      call.start(this.#eventsOf(asked, request, report), this.#deps.slowAnswerTimer);
+    } catch (thrown) {
+      call.error(thrown); // such as a state that is not valid: the report has begun, and has to end
+    }
     if (!call.isOver) reply.onGone(() => call.cancel());
   }
 
