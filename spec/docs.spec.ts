@@ -237,6 +237,46 @@ test('name files that exist', () => {
   assert.equal(missing, []);
 });
 
+// What a record says of the past, and what it rejects, may have names that are gone.
+test('name classes, members and functions that the code has', () => {
+  const trees = ['src', 'web/src', 'bench', 'bin', 'spec', 'tools', 'deploy', 'templates'];
+  const code = trees
+    .flatMap((tree) =>
+      readdirSync(join(root, tree), { recursive: true, encoding: 'utf8' }).map((name) => join(tree, name)),
+    )
+    .filter((file) => /\.(?:mjs|tsx?|json|ya?ml|service)$/.test(file) && !file.includes('docs.spec'))
+    .map((file) => readFileSync(join(root, file), 'utf8'));
+  const words = new Set(code.flatMap((text) => text.match(/\w+/g) ?? []));
+  const hasMember = (owner: string, member: string): boolean => {
+    const declares = new RegExp(`\\b(?:class|interface|type|const|function) ${owner}\\b`);
+    const declaring = code.filter((text) => declares.test(text));
+    const used = new RegExp(`${member.startsWith('#') ? '' : '\\b'}${member}\\b`);
+    return words.has(owner) && (declaring.length === 0 || declaring.some((text) => used.test(text)));
+  };
+  const missing = (text: string): readonly string[] => {
+    const present = text.replaceAll(/^\*\*(?:Problem|Alternatives)\.\*\*[\s\S]*?(?=^\*\*|$(?![\s\S]))/gm, '');
+    const names = [...present.matchAll(/`((?=\w*[a-z])[A-Za-z][a-z0-9]*[A-Z]\w*|[A-Z][a-z]+)(?:\(\))?`/g)];
+    const members = [...present.matchAll(/\b([A-Z][a-z]\w*)\.(#?[a-z]\w*(?:, #\w+)*)\b(?!\.)/g)];
+    return [
+      ...names.flatMap(([, name = '']) => (words.has(name) ? [] : [name])),
+      ...members.flatMap(([, owner = '', list = '']) =>
+        list.split(', ').flatMap((member) => (hasMember(owner, member) ? [] : [`${owner}.${member}`])),
+      ),
+    ];
+  };
+  const pages = ['ARCHITECTURE.md', ...inDocs.filter((page) => page.startsWith('docs/adr/0'))];
+  assert.equal(
+    pages.flatMap((page) => missing(textOf(page)).map((name) => `${page}: ${name}`)),
+    [],
+  );
+  assert.equal(missing('`CallLoop`, Call.tryLater and `GoneClass.run`, but `Call`, Call.tryNow, #take'), [
+    'CallLoop',
+    'Call.tryLater',
+    'GoneClass.run',
+  ]);
+  assert.equal(missing('**Problem.** A `CallLoop`.\n\n**Decision.** A `Call`.'), []);
+});
+
 test('have at most 1,500 words each, except references, benchmarks and the index of decisions', () => {
   const growing = ['docs/explanation/benchmarks.md', 'docs/adr/README.md'];
   const long = inDocs
