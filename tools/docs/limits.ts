@@ -37,6 +37,7 @@ import { HTTP_LIMITS } from '../../src/http/http-limits.ts';
 import { MAX_CHECK_MS } from '../../src/http/records/server-input.ts';
 import { EXAMINATIONS } from '../../src/http/routes/instances/server-doctor.ts';
 import { CHANGES } from '../../src/http/routing/bounded-changes.ts';
+import { PLACES } from '../../src/net/outside/outside-places.ts';
 import { STDERR_LINE_CHARACTERS, STDERR_LINES } from '../../src/programs/line-tail.ts';
 import { STDIN_END_MS, TERMINATE_MS } from '../../src/programs/process-group.ts';
 import { COMPILED_BYTES } from '../../src/protocol/aggregate/views/view-directory.ts';
@@ -63,6 +64,10 @@ const share = `${LIMITS.ownerShare * 100} %`;
 const queueFull = '`429`, `QUEUE_FULL`';
 const oldestCloses = 'the oldest without a request in progress is closed';
 const invalid = '`422`, `VALIDATION_ERROR`';
+
+function placesOf(bound: (places: { readonly all: number; readonly atServer: number }) => number): string {
+  return [PLACES.answered, PLACES.unknown, PLACES.silent].map(bound).join(', ');
+}
 
 /** A memory so large that no least size counts. */
 const SAMPLE = 2 ** 50;
@@ -447,9 +452,9 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       'those used longest ago are verified again',
     ],
     [
-      'Requests at the same time to servers that backends and clients name: to those that answered, never asked, silent; to one',
-      '100, 40, 10; 20',
-      'the request fails',
+      'Requests at the same time to servers that outsiders name: to those that answered, never asked, silent; to one of each',
+      `${placesOf(({ all }) => all)}; ${placesOf(({ atServer }) => atServer)}`,
+      'it fails; a refresh of a token waits up to 10 s',
     ],
     [
       "Lines kept of a program's standard error",

@@ -4,7 +4,7 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 
 /** The most places, in all and of one server. */
-const PLACES = {
+export const PLACES = {
   answered: { all: 100, atServer: 20 },
   unknown: { all: 40, atServer: 20 },
   silent: { all: 20, atServer: 10 },
