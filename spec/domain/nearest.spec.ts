@@ -7,7 +7,7 @@ import { suite } from '../helpers/suite.ts';
 const test = suite('near misses');
 const LONG = 'search_tools_of_'.repeat(6);
 
-test('one slip in two to five letters and two in more, but never another word of one letter', () => {
+test('one slip in two to five letters and two in more, but never another word of one letter, nor the word itself', () => {
   for (const [written, known, isNear] of [
     ['a', 'b', false],
     ['a', 'ab', false],
@@ -20,6 +20,7 @@ test('one slip in two to five letters and two in more, but never another word of
     ['serahc', 'search', true],
     ['saerhc', 'search', true],
     ['sraxxc', 'search', false],
+    ['search', 'search', false],
     [`${LONG}ba`, `${LONG}ab`, true],
     [`xy${LONG}`, LONG, true],
     [LONG, `xy${LONG}`, true],

@@ -11,8 +11,8 @@ export function nearest(written: string, candidates: readonly string[]): string 
 }
 
 /**
- * The nearest word, but only when the difference is probably a typing error: one edit in two letters, two in six.
- * Else undefined.
+ * The nearest word, but only when it is another one and the difference is probably a typing error: one edit in two letters,
+ * two in six. Else undefined.
  */
 export function nearMiss(
   written: string,
@@ -24,7 +24,7 @@ export function nearMiss(
   const { word, edits } = found;
   const letters = Math.min(written.length, word.length);
   const slips = letters >= LETTERS_FOR_TWO ? MAX_SLIPS : letters >= LETTERS_FOR_ONE ? 1 : 0;
-  return edits <= slips ? word : undefined;
+  return edits > 0 && edits <= slips ? word : undefined;
 }
 
 /** False for a word that must not be found. Asked only about near ones, because rights to names may be long lists. */

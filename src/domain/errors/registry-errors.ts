@@ -9,6 +9,10 @@ export function templateNotFound(template: string): GatewayError {
   return new GatewayError('TEMPLATE_NOT_FOUND', `No template named ${quoted(template)} is registered.`);
 }
 
+export function noStoredDefinition(template: string): GatewayError {
+  return new GatewayError('TEMPLATE_NOT_FOUND', `The template ${quoted(template)} has no stored definition.`);
+}
+
 export function serverNotFound(id: string): GatewayError {
   return new GatewayError('SERVER_NOT_FOUND', `No instance ${quoted(id)} is registered.`);
 }

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../../actors/fleet.ts';
 import { GatewayError } from '../../domain/errors/errors.ts';
 import { restOfChange } from '../../domain/errors/gateway-errors.ts';
-import { duplicateView, registryFull, templateNotFound } from '../../domain/errors/registry-errors.ts';
+import { duplicateView, noStoredDefinition, registryFull } from '../../domain/errors/registry-errors.ts';
 import { validationFailed } from '../../domain/errors/request-errors.ts';
 import { isSecretName } from '../../domain/instances/secret-names.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
@@ -79,7 +79,7 @@ export class DefinitionRegistry {
   /** The stored definition. TEMPLATE_NOT_FOUND. */
   get(template: string): TemplateDefinition {
     const stored = this.#definitions.stored(template);
-    if (stored === undefined) throw templateNotFound(template);
+    if (stored === undefined) throw noStoredDefinition(template);
     return stored;
   }
 

@@ -41,7 +41,9 @@ test('a template exists from its definition on, with its settings, and is gone w
   assert.is(server.outcome, '400 CONFIG_INCOMPLETE', 'the definition requires the key');
   assert.is((await app.as(app.admin, 'DELETE', path('weather'))).status, 204);
   assert.is((await app.as(app.admin, 'GET', '/gateway/templates/weather')).status, 404);
-  assert.is((await app.as(app.admin, 'DELETE', path('weather'))).body.error_code, 'TEMPLATE_NOT_FOUND');
+  const gone = await app.as(app.admin, 'DELETE', path('weather'));
+  assert.is(gone.outcome, '404 TEMPLATE_NOT_FOUND');
+  assert.is(gone.body.detail, 'The template "weather" has no stored definition.');
 });
 
 test('the memory of all large definitions is bounded', async () => {
