@@ -44,7 +44,7 @@ export async function startDaemon(
   if (other !== undefined) {
     throw new CommandFailure(
       `a gateway already runs in the background: ${other.url}, process ${other.pid}; ` +
-        `end it with "${stopCommand(files)}", or choose another --state-dir`,
+        `end it with "${stopCommand(config, files)}", or choose another --state-dir`,
     );
   }
   const child = spawnDaemon(openLog(files, config), words, terminal);
@@ -62,7 +62,7 @@ export async function startDaemon(
     const passwordFile = initialPasswordFileOf(config, { env: terminal.env, pid: child.pid });
     // Written by a start without a terminal, and deleted when the password is changed.
     if (existsSync(passwordFile)) terminal.print(`the password of the user "admin" is in ${passwordFile}`);
-    terminal.print(`stop it with "${stopCommand(files)}"; its MCP clients use ${url}/mcp`);
+    terminal.print(`stop it with "${stopCommand(config, files)}"; its MCP clients use ${url}/mcp`);
     return 0;
   } catch (error) {
     throw isInterrupted ? new Cancelled() : error;
@@ -71,9 +71,10 @@ export async function startDaemon(
   }
 }
 
-/** The command that stops the gateway of these files, which is not that of this folder if they are elsewhere. */
-function stopCommand({ folder }: DaemonFiles): string {
-  return ownCommand(`gateway stop${folder === process.cwd() ? '' : ` --state-dir ${shellWord(folder)}`}`);
+/** The command that stops this gateway: it names the state folder, unless the command looks in that of this folder anyway. */
+function stopCommand(config: Config, { folder }: DaemonFiles): string {
+  const isFound = config.stateFolder === undefined && folder === process.cwd();
+  return ownCommand(`gateway stop${isFound ? '' : ` --state-dir ${shellWord(folder)}`}`);
 }
 
 /** Starts the detached process. `log`: the descriptor of its log. */
