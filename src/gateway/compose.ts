@@ -4,7 +4,7 @@ import { map } from 'rxjs';
 import type { CallDeps } from '../actors/calls/call-route.ts';
 import { Dispatcher } from '../actors/calls/dispatcher.ts';
 import { RetryBudget } from '../actors/calls/retry-budget.ts';
-import { Fleet } from '../actors/fleet.ts';
+import { Fleet } from '../actors/fleet/fleet.ts';
 import { ClientSessions } from '../actors/sessions/client-sessions.ts';
 import { SessionKeeper } from '../actors/sessions/rows/session-keeper.ts';
 import type { SessionDeps } from '../actors/sessions/session-deps.ts';

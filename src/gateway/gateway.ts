@@ -2,7 +2,7 @@
 // src/registry has the registrations, src/actors the calls.
 
 import { filter, map, type Observable, startWith, throwError } from 'rxjs';
-import type { InstanceStatus } from '../actors/template-group.ts';
+import type { InstanceStatus } from '../actors/fleet/template-group.ts';
 import type { TemplatePolicy } from '../balancing/policy.ts';
 import type { LoadBalancerChange } from '../balancing/policy-schemas.ts';
 import { summedClients } from '../counts/traffic-counts.ts';

@@ -1,8 +1,8 @@
 // The registry in force on this node: instances in the fleet, functions, settings of templates.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { Fleet } from '../actors/fleet.ts';
-import type { Instance } from '../actors/template-group.ts';
+import type { Fleet } from '../actors/fleet/fleet.ts';
+import type { Instance } from '../actors/fleet/template-group.ts';
 import type { TemplatePolicy } from '../balancing/policy.ts';
 import {
   changedTemplate,

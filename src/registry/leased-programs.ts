@@ -2,9 +2,9 @@
 // has its lease, and is listed as one of another node otherwise. Source: ADR 168.
 
 import { filter, firstValueFrom, merge, type Observable, of, Subject, take } from 'rxjs';
-import type { Fleet } from '../actors/fleet.ts';
+import type { Fleet } from '../actors/fleet/fleet.ts';
+import type { Instance } from '../actors/fleet/template-group.ts';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
-import type { Instance } from '../actors/template-group.ts';
 import type { InstanceDefinition, InstanceState } from '../domain/instances/instance.ts';
 import {
   type NodeLife,

@@ -1,12 +1,12 @@
 // Every limit that a caller or an operator can reach. The numbers come from the code.
 
+import { MAX_UNDELIVERED_BYTES } from '../../src/actors/calls/message-buffer.ts';
 import { RETRY_BUDGET_ALLOWANCE, RETRY_BUDGET_SHARE } from '../../src/actors/calls/retry-budget.ts';
 import { UNREAD_END_MS } from '../../src/actors/calls/stateless/calls-with-questions.ts';
 import { STATELESS_IDLE_MS } from '../../src/actors/calls/stateless/stateless-conversations.ts';
-import { QUEUE_WAIT_MS } from '../../src/actors/calls/wait-queue.ts';
+import { QUEUE_WAIT_MS } from '../../src/actors/fleet/wait-queue.ts';
 import { MAX_QUEUED_PER_INSTANCE } from '../../src/actors/instances/call-counter.ts';
 import { EXTENSION_IDLE_MS } from '../../src/actors/instances/dedicated-conversation.ts';
-import { MAX_UNDELIVERED_BYTES } from '../../src/actors/message-buffer.ts';
 import {
   MAX_RESOURCES,
   MAX_SUBSCRIBE_REQUESTS,

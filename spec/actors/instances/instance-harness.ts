@@ -4,10 +4,10 @@
 import { createActor, SimulatedClock } from 'xstate';
 import { Attempt } from '../../../src/actors/calls/attempt.ts';
 import type { AttemptEnding } from '../../../src/actors/calls/call-events.ts';
+import { TemplateGroup } from '../../../src/actors/fleet/template-group.ts';
 import { instanceMachine } from '../../../src/actors/instances/instance.machine.ts';
 import { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import type { InstanceEmission } from '../../../src/actors/instances/instance-setup.ts';
-import { TemplateGroup } from '../../../src/actors/template-group.ts';
 import { DEFAULT_POLICY, type TemplatePolicy } from '../../../src/balancing/policy.ts';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../../src/domain/calls/exchange-event.ts';

@@ -5,7 +5,7 @@ import { mock } from 'node:test';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { InspectionEvent } from 'xstate';
-import { SESSION_ACTOR_ID } from '../../../src/actors/root.machine.ts';
+import { SESSION_ACTOR_ID } from '../../../src/actors/fleet/root.machine.ts';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { UNUSED_MS } from '../../../src/actors/sessions/idle-sweep.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';

@@ -1,8 +1,7 @@
 // Limits, and bytes that are held in memory: which answer is cut, which body is refused, and the bounds by the memory.
 
 import * as assert from 'uvu/assert';
-import { RESTART_FORGIVEN_MS } from '../../../src/actors/back-off.ts';
-import { QUEUE_WAIT_MS } from '../../../src/actors/calls/wait-queue.ts';
+import { QUEUE_WAIT_MS } from '../../../src/actors/fleet/wait-queue.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { ANONYMOUS, grantPrincipalId } from '../../../src/domain/accounts/account.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -14,6 +13,7 @@ import {
   TLS_CONNECTION_BYTES,
 } from '../../../src/domain/memory/held-bytes.ts';
 import { UserAmounts, UserShares } from '../../../src/domain/memory/user-shares.ts';
+import { RESTART_FORGIVEN_MS } from '../../../src/domain/time/back-off.ts';
 import { STDIN_END_MS, TERMINATE_MS } from '../../../src/programs/process-group.ts';
 import { seeded } from '../../balancing/candidates.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -10,7 +10,7 @@ import {
   type StatelessDeps,
   statelessExchange,
 } from '../../../src/actors/calls/stateless/stateless-route.ts';
-import { Fleet } from '../../../src/actors/fleet.ts';
+import { Fleet } from '../../../src/actors/fleet/fleet.ts';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import type { ToolTrust } from '../../../src/actors/instances/tool-trust.ts';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';

@@ -22,7 +22,7 @@ const layers: readonly (readonly string[])[] = [
 
 /** Rooms whose folders are layers, from top to bottom; each may import those below it. */
 const folderLayers: Readonly<Record<string, readonly string[]>> = {
-  actors: ['sessions', 'calls', 'instances', 'subscriptions'],
+  actors: ['changes', 'sessions', 'calls', 'fleet', 'instances', 'subscriptions'],
   domain: [
     ...['events', 'sessions', 'lists', 'calls', 'registration', 'views', 'nodes', 'errors', 'instances'],
     ...['mcp', 'time', 'memory', 'accounts', 'json'],
@@ -200,15 +200,12 @@ function levelOf(room: string): number {
   return layers.findIndex((rooms) => rooms.includes(room));
 }
 
-/**
- * Undefined in other rooms, and for the files of the actors without a folder; those of the domain are below its folders. -1 for a
- * folder that is not in the list.
- */
+/** Undefined in other rooms. Files of the domain without a folder are below its folders; -1 for any other place that is not in the list. */
 function folderLevel(path: string): number | undefined {
   const [, room = '', folder] = /^src\/([^/]+)\/(?:([^/]+)\/)?/.exec(path) ?? [];
   const folders = folderLayers[room];
-  if (folder === undefined) return room === 'domain' ? folders?.length : undefined;
-  return folders?.indexOf(folder);
+  if (folder === undefined && room === 'domain') return folders?.length;
+  return folders?.indexOf(folder ?? '');
 }
 
 function isRelative(specifier: string): boolean {

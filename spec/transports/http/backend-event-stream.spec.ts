@@ -2,9 +2,9 @@
 
 import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
-import { gatewayExchange } from '../../../src/actors/gateway-requests.ts';
 import type { ServerMessage } from '../../../src/domain/mcp/client.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
+import { gatewayExchange } from '../../../src/transports/gateway-requests.ts';
 import { BackendEventStream } from '../../../src/transports/http/backend-event-stream.ts';
 import { HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
 import { openSession } from '../../../src/transports/http/sessions/http-session.ts';

@@ -3,10 +3,10 @@
 
 import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
-import { gatewayExchange } from '../../../src/actors/gateway-requests.ts';
 import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { ServerMessage } from '../../../src/domain/mcp/client.ts';
+import { gatewayExchange } from '../../../src/transports/gateway-requests.ts';
 import type { Closed, Conversation } from '../../../src/transports/transport.ts';
 import { answering, everyCapability, openFor } from '../../conformance/conversation.ts';
 import { callTool, failure, see, textOf } from '../../conformance/transport.ts';

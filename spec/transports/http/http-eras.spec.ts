@@ -4,9 +4,9 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { gatewayExchange } from '../../../src/actors/gateway-requests.ts';
 import type { ExchangeEvent } from '../../../src/domain/calls/exchange-event.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
+import { gatewayExchange } from '../../../src/transports/gateway-requests.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import {
   answering,

@@ -3,13 +3,13 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { lastValueFrom, toArray } from 'rxjs';
-import { gatewayExchange } from '../../../src/actors/gateway-requests.ts';
 import { listTools } from '../../../src/actors/instances/opened-transport.ts';
 import { ToolCache } from '../../../src/actors/instances/tool-cache.ts';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
+import { gatewayExchange } from '../../../src/transports/gateway-requests.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { NO_RULES } from '../../helpers/backends/tool-rules.ts';
 import { type Answer, discovered, refused, result, serving } from '../scripted-server.ts';

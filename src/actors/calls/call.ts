@@ -15,8 +15,9 @@ import { backendTimeout, queueFull } from '../../domain/errors/backend-errors.ts
 import { asGatewayError, atInstance, type GatewayError, moreTelling } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
+import { noInstanceError } from '../fleet/no-instance.ts';
+import type { QueueEntry, QueueTarget } from '../fleet/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { noInstanceError } from '../no-instance.ts';
 import type { Attempt } from './attempt.ts';
 import { Attempts } from './attempts.ts';
 import type { CallEvents, NumberedAttempt } from './call-events.ts';
@@ -32,7 +33,6 @@ import {
 } from './call-route.ts';
 import { Deadline } from './deadline.ts';
 import { Tries } from './tries.ts';
-import type { QueueEntry, QueueTarget } from './wait-queue.ts';
 
 /** One round of a call. Its subscriber gets the messages of the backend and one answer, or the error of the last attempt. */
 export class Call implements QueueEntry, RunningCall {

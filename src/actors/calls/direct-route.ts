@@ -5,8 +5,8 @@ import type { Pool } from '../../balancing/pool.ts';
 import { type ExchangeRequest, ownerIdOf } from '../../domain/calls/exchange.ts';
 import { isRepeatable } from '../../domain/calls/retry-rules.ts';
 import type { CallConversation } from '../../transports/transport.ts';
+import type { TemplateGroup } from '../fleet/template-group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { TemplateGroup } from '../template-group.ts';
 import {
   type AttemptPlan,
   type CallRoute,

@@ -8,8 +8,8 @@ import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { backendTimeout } from '../../domain/errors/backend-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import type { TemplateGroup } from '../fleet/template-group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { TemplateGroup } from '../template-group.ts';
 import { Attempt, type AttemptedCall } from './attempt.ts';
 import type { AttemptPlan } from './call-route.ts';
 

@@ -17,8 +17,8 @@ import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/er
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
+import type { TemplateGroup } from '../fleet/template-group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { TemplateGroup } from '../template-group.ts';
 import type { NumberedAttempt } from './call-events.ts';
 import type { RetryBudget } from './retry-budget.ts';
 

@@ -16,8 +16,8 @@ import { includesLevel, LEGACY_VERSIONS, SET_LEVEL } from '../../domain/mcp/mcp.
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import { closeQuietly } from '../../transports/close-quietly.ts';
+import { answerOf } from '../../transports/gateway-requests.ts';
 import type { CallConversation, Closed, Conversation } from '../../transports/transport.ts';
-import { answerOf } from '../gateway-requests.ts';
 import { Feed } from '../subscriptions/feed.ts';
 
 /** Time after which a process that clients with equal extensions share ends, when no session and no call uses it. */

@@ -11,8 +11,8 @@ import { gatherPages } from '../../domain/lists/list-pages.ts';
 import type { Handshake, Tool } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
+import { answerOf, gatewayExchange } from '../../transports/gateway-requests.ts';
 import type { Conversation, Transport } from '../../transports/transport.ts';
-import { answerOf, gatewayExchange } from '../gateway-requests.ts';
 import { Feed } from '../subscriptions/feed.ts';
 import { ToolCache, type ToolRules } from './tool-cache.ts';
 

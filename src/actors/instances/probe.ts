@@ -6,8 +6,8 @@ import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import { answerOf, gatewayExchange } from '../../transports/gateway-requests.ts';
 import type { Transport } from '../../transports/transport.ts';
-import { answerOf, gatewayExchange } from '../gateway-requests.ts';
 import type { OpenedTransport } from './opened-transport.ts';
 
 export interface ProbeInput {

@@ -33,7 +33,7 @@ import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts
 import { hasProcesses } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { SessionValue, StoredBinding } from '../../domain/sessions/session-value.ts';
-import { noHealthyError } from '../no-instance.ts';
+import { noHealthyError } from '../fleet/no-instance.ts';
 import type { Binding } from './binding/binding.ts';
 import type { SessionCore } from './session-core.ts';
 import { hasOtherCandidates, mayMove } from './session-rules.ts';

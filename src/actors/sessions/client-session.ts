@@ -22,10 +22,10 @@ import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts
 import type { SessionValue, StoredBinding, StoredHandshake } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import { Tries } from '../calls/tries.ts';
+import { noHealthyError } from '../fleet/no-instance.ts';
+import type { TemplateGroup } from '../fleet/template-group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { noHealthyError } from '../no-instance.ts';
 import { NO_URIS } from '../subscriptions/feed.ts';
-import type { TemplateGroup } from '../template-group.ts';
 import { BackendState } from './backend-state.ts';
 import type { Binder } from './binding/binder.ts';
 import type { Binding } from './binding/binding.ts';

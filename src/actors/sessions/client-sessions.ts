@@ -23,8 +23,8 @@ import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts
 import type { AnySessionValue, SessionValue } from '../../domain/sessions/session-value.ts';
 import { type Clock, wallAt } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
+import type { Instance } from '../fleet/template-group.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
-import type { Instance } from '../template-group.ts';
 import { Binder } from './binding/binder.ts';
 import { ClientSession } from './client-session.ts';
 import { IdleSweep } from './idle-sweep.ts';

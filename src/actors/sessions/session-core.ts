@@ -7,7 +7,7 @@ import type { UnsafeMark } from '../../domain/sessions/all-sessions.ts';
 import type { SessionValue } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import type { Tries } from '../calls/tries.ts';
-import type { TemplateGroup } from '../template-group.ts';
+import type { TemplateGroup } from '../fleet/template-group.ts';
 import type { Binding } from './binding/binding.ts';
 import type { SessionDeps } from './session-deps.ts';
 import type { ClientSessionEvent } from './session-transitions.ts';

@@ -27,7 +27,7 @@ import {
 } from '../calls/call-route.ts';
 import { ifAccepting } from '../calls/direct-route.ts';
 import type { Tries } from '../calls/tries.ts';
-import type { YieldingCall } from '../calls/wait-queue.ts';
+import type { YieldingCall } from '../fleet/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { allowsDedicated, isAboutTask, NO_TASKS } from '../instances/process-sharing.ts';
 import { asksForLog } from './backend-state.ts';

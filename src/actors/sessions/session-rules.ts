@@ -2,8 +2,8 @@
 
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import type { SessionValue } from '../../domain/sessions/session-value.ts';
+import type { TemplateGroup } from '../fleet/template-group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { TemplateGroup } from '../template-group.ts';
 
 /** False when the session must stay at its instance, because calls may not be made again at another one. */
 export function mayMove({ unsafe }: SessionValue, { policy }: TemplateGroup): boolean {

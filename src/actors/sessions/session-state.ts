@@ -4,7 +4,7 @@
 
 import { Actor, createActor } from 'xstate';
 import type { SessionValue } from '../../domain/sessions/session-value.ts';
-import { SESSION_ACTOR_ID } from '../root.machine.ts';
+import { SESSION_ACTOR_ID } from '../fleet/root.machine.ts';
 import type { Binding } from './binding/binding.ts';
 import {
   type ClientSessionActor,

@@ -17,10 +17,10 @@ import {
   NOTICED_LISTS,
   withoutMeta,
 } from '../../domain/mcp/mcp.ts';
+import { backOffMs } from '../../domain/time/back-off.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { Conversation } from '../../transports/transport.ts';
-import { backOffMs } from '../back-off.ts';
 
 /** The longest wait for an acknowledgement, in ms; afterwards the subscription counts as acknowledged. */
 const ACKNOWLEDGED_MS = 5_000;

@@ -14,8 +14,8 @@ import { UserAmounts, UserShares } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { TaskScheduler, Timing } from '../../domain/time/task-scheduler.ts';
+import { answerOf } from '../../transports/gateway-requests.ts';
 import type { Conversation } from '../../transports/transport.ts';
-import { answerOf } from '../gateway-requests.ts';
 
 /** The subscription of one client to a resource, which the backend has once for all. */
 export interface ClientSubscription {

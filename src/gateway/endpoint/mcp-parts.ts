@@ -6,8 +6,8 @@ import { endWith, ignoreElements, NEVER, type Observable, Subscription, takeUnti
 import type { Dispatcher } from '../../actors/calls/dispatcher.ts';
 import { CallsWithQuestions } from '../../actors/calls/stateless/calls-with-questions.ts';
 import { StatelessConversations } from '../../actors/calls/stateless/stateless-conversations.ts';
-import { ChangeFeed } from '../../actors/change-feed.ts';
-import type { Fleet } from '../../actors/fleet.ts';
+import { ChangeFeed } from '../../actors/changes/change-feed.ts';
+import type { Fleet } from '../../actors/fleet/fleet.ts';
 import type { ClientSessions } from '../../actors/sessions/client-sessions.ts';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { droppingErrors } from '../../domain/errors/dropping-errors.ts';

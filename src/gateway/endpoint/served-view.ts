@@ -2,7 +2,7 @@
 // given; its lists, and the backends that serve its clients.
 
 import { Subject } from 'rxjs';
-import type { Fleet } from '../../actors/fleet.ts';
+import type { Fleet } from '../../actors/fleet/fleet.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { mayUseInView } from '../../domain/accounts/rights.ts';
 import { hasCode } from '../../domain/errors/errors.ts';

@@ -14,10 +14,10 @@ import {
   tap,
 } from 'rxjs';
 import { type StatelessDeps, statelessExchange } from '../../actors/calls/stateless/stateless-route.ts';
-import type { ChangeFeed } from '../../actors/change-feed.ts';
-import type { Fleet } from '../../actors/fleet.ts';
+import type { ChangeFeed } from '../../actors/changes/change-feed.ts';
+import type { Fleet } from '../../actors/fleet/fleet.ts';
+import { noHealthyError } from '../../actors/fleet/no-instance.ts';
 import { InstanceRef } from '../../actors/instances/instance-ref.ts';
-import { noHealthyError } from '../../actors/no-instance.ts';
 import type { ClientSessions } from '../../actors/sessions/client-sessions.ts';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { userIdIn } from '../../domain/accounts/account.ts';

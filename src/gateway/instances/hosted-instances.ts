@@ -3,7 +3,7 @@
 
 import { defer, firstValueFrom, fromEvent, map, NEVER, Observable, of, takeUntil } from 'rxjs';
 import { hostedAttempt } from '../../actors/calls/hosted-attempt.ts';
-import type { Fleet } from '../../actors/fleet.ts';
+import type { Fleet } from '../../actors/fleet/fleet.ts';
 import { sharedBy } from '../../actors/instances/dedicated-conversation.ts';
 import { InstanceRef } from '../../actors/instances/instance-ref.ts';
 import type { Feed } from '../../actors/subscriptions/feed.ts';

@@ -2,7 +2,7 @@
 // node; other nodes read them with the registry. Source: ADR 235.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { Fleet } from '../../actors/fleet.ts';
+import type { Fleet } from '../../actors/fleet/fleet.ts';
 import { GatewayError } from '../../domain/errors/errors.ts';
 import { restOfChange } from '../../domain/errors/gateway-errors.ts';
 import { duplicateView, noStoredDefinition, registryFull } from '../../domain/errors/registry-errors.ts';

@@ -3,8 +3,8 @@
 
 import { randomBytes } from 'node:crypto';
 import { firstValueFrom, race } from 'rxjs';
+import type { Instance } from '../../actors/fleet/template-group.ts';
 import { InstanceRef } from '../../actors/instances/instance-ref.ts';
-import type { Instance } from '../../actors/template-group.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { databaseUnavailable, shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { duplicateServer, notHealthyInTime } from '../../domain/errors/registry-errors.ts';

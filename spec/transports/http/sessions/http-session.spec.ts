@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
-import { gatewayExchange } from '../../../../src/actors/gateway-requests.ts';
+import { gatewayExchange } from '../../../../src/transports/gateway-requests.ts';
 import { openHttp } from '../../../../src/transports/http/http.ts';
 import { callTool, failure, see, textOf } from '../../../conformance/transport.ts';
 import { startHttpServer } from '../../../fixtures/http-server.ts';

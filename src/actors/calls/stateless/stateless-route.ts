@@ -22,11 +22,11 @@ import type { Clock } from '../../../domain/time/clock.ts';
 import { startsWithin } from '../../../domain/time/clock-streams.ts';
 import { forLegacy, isLogged, logLevelOf } from '../../../transports/legacy-form.ts';
 import type { CallConversation } from '../../../transports/transport.ts';
-import type { Fleet } from '../../fleet.ts';
+import type { Fleet } from '../../fleet/fleet.ts';
+import type { TemplateGroup } from '../../fleet/template-group.ts';
 import type { ConversationUse } from '../../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
 import { type ConversationChoice, conversationFor, NO_TASKS } from '../../instances/process-sharing.ts';
-import type { TemplateGroup } from '../../template-group.ts';
 import type { AttemptEnding } from '../call-events.ts';
 import {
   type AttemptPlan,

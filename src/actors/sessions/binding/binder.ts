@@ -9,6 +9,7 @@ import { extensionsOf } from '../../../domain/mcp/client.ts';
 import type { Handshake } from '../../../domain/mcp/mcp.ts';
 import type { StoredBinding } from '../../../domain/sessions/session-value.ts';
 import { FairSlots } from '../../../domain/time/fair-slots.ts';
+import type { TemplateGroup } from '../../fleet/template-group.ts';
 import { sharedBy } from '../../instances/dedicated-conversation.ts';
 import type { ConversationUse } from '../../instances/dedicated-conversations.ts';
 import { InstanceRef } from '../../instances/instance-ref.ts';
@@ -19,7 +20,6 @@ import {
   needsDedicated,
 } from '../../instances/process-sharing.ts';
 import type { Feed } from '../../subscriptions/feed.ts';
-import type { TemplateGroup } from '../../template-group.ts';
 import type { SessionDeps } from '../session-deps.ts';
 import { Binding } from './binding.ts';
 import { type SearchOptions, searchBinding } from './binding-search.ts';

@@ -9,10 +9,10 @@ import type { McpSession } from '../../../domain/sessions/mcp-session.ts';
 import type { Conversation } from '../../../transports/transport.ts';
 import { HEDGE_DIVISOR } from '../../calls/deadline.ts';
 import type { Tries } from '../../calls/tries.ts';
+import { noHealthyError } from '../../fleet/no-instance.ts';
+import type { TemplateGroup } from '../../fleet/template-group.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
 import type { ClientNeeds } from '../../instances/process-sharing.ts';
-import { noHealthyError } from '../../no-instance.ts';
-import type { TemplateGroup } from '../../template-group.ts';
 import type { SessionDeps } from '../session-deps.ts';
 import type { Binding } from './binding.ts';
 

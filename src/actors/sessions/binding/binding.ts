@@ -13,9 +13,9 @@ import {
   storedHandshakeOf,
 } from '../../../domain/sessions/session-value.ts';
 import type { Conversation } from '../../../transports/transport.ts';
+import { MessageBuffer } from '../../calls/message-buffer.ts';
 import type { ConversationUse } from '../../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
-import { MessageBuffer } from '../../message-buffer.ts';
 import type { Feed, FeedClient } from '../../subscriptions/feed.ts';
 
 /**

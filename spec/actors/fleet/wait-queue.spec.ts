@@ -8,7 +8,7 @@ import {
   type QueueEntry,
   type QueueTarget,
   WaitQueue,
-} from '../../../src/actors/calls/wait-queue.ts';
+} from '../../../src/actors/fleet/wait-queue.ts';
 import { CallCounter, MAX_QUEUED_PER_INSTANCE } from '../../../src/actors/instances/call-counter.ts';
 import { grantPrincipalId } from '../../../src/domain/accounts/account.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';

@@ -22,32 +22,32 @@ import {
   takeUntil,
   throttle,
 } from 'rxjs';
-import { isNetworked } from '../domain/instances/transport-kinds.ts';
-import { LIMITS } from '../domain/limits.ts';
+import { isNetworked } from '../../domain/instances/transport-kinds.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import {
   type Client,
   type ClientProfile,
   listNotice,
   type Notification,
   updateNotice,
-} from '../domain/mcp/client.ts';
+} from '../../domain/mcp/client.ts';
 import {
   announcesUpdates,
   type Handshake,
   type ListChange,
   RESOURCE_UPDATED,
   type WantedChanges,
-} from '../domain/mcp/mcp.ts';
-import { timer$ } from '../domain/time/clock-streams.ts';
-import type { Timing } from '../domain/time/task-scheduler.ts';
-import { inTask, inTasks, latestInTasks } from '../domain/time/task-streams.ts';
-import { backOffMs } from './back-off.ts';
-import type { StatelessConversations } from './calls/stateless/stateless-conversations.ts';
-import type { Fleet } from './fleet.ts';
-import type { InstanceRef } from './instances/instance-ref.ts';
-import { BACK_OFF_FORGIVEN_MS } from './subscriptions/backend-subscription.ts';
-import { byTemplate } from './subscriptions/by-template.ts';
-import { type Feed, NO_URIS } from './subscriptions/feed.ts';
+} from '../../domain/mcp/mcp.ts';
+import { backOffMs } from '../../domain/time/back-off.ts';
+import { timer$ } from '../../domain/time/clock-streams.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
+import { inTask, inTasks, latestInTasks } from '../../domain/time/task-streams.ts';
+import type { StatelessConversations } from '../calls/stateless/stateless-conversations.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import { BACK_OFF_FORGIVEN_MS } from '../subscriptions/backend-subscription.ts';
+import { type Feed, NO_URIS } from '../subscriptions/feed.ts';
+import { byTemplate } from './by-template.ts';
 
 interface ChangeFeedDeps extends Timing {
   readonly fleet: Pick<Fleet, 'added$' | 'listChanged$' | 'templates'>;

@@ -2,9 +2,9 @@
 // leaving instances use it. The instances in the groups are those of the fleet (fleet.ts).
 
 import { Subject } from 'rxjs';
-import type { TemplatePolicy } from '../balancing/policy.ts';
-import { templateNotFound } from '../domain/errors/registry-errors.ts';
-import { LIMITS } from '../domain/limits.ts';
+import type { TemplatePolicy } from '../../balancing/policy.ts';
+import { templateNotFound } from '../../domain/errors/registry-errors.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { type Instance, TemplateGroup, type TemplateGroupDeps } from './template-group.ts';
 
 /** The groups of all templates, which the fleet closes. */

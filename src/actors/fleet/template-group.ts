@@ -3,22 +3,22 @@
 // none of them takes a call (no-instance.ts).
 
 import { Observable, Subject } from 'rxjs';
-import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
-import type { TemplatePolicy } from '../balancing/policy.ts';
-import { Pool, type PoolChange } from '../balancing/pool.ts';
-import { type ExchangeRequest, toolOf } from '../domain/calls/exchange.ts';
-import { instanceElsewhere, queueFull } from '../domain/errors/backend-errors.ts';
-import { serverNotFound } from '../domain/errors/registry-errors.ts';
-import { eventOf } from '../domain/events/events.ts';
-import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instances/instance.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import { type QueueEntry, WaitQueue } from './calls/wait-queue.ts';
-import { MAX_QUEUED_PER_INSTANCE } from './instances/call-counter.ts';
-import { InstanceRef } from './instances/instance-ref.ts';
-import type { InstanceActorInput } from './instances/instance-setup.ts';
-import type { TrustOf } from './instances/tool-trust.ts';
-import { elsewhereReason, type UnreachableInstance } from './instances/unreachable-instance.ts';
-import { CapabilityChanges } from './subscriptions/capability-changes.ts';
+import { bestLatencyMs, healthScore } from '../../balancing/health-score.ts';
+import type { TemplatePolicy } from '../../balancing/policy.ts';
+import { Pool, type PoolChange } from '../../balancing/pool.ts';
+import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
+import { instanceElsewhere, queueFull } from '../../domain/errors/backend-errors.ts';
+import { serverNotFound } from '../../domain/errors/registry-errors.ts';
+import { eventOf } from '../../domain/events/events.ts';
+import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instances/instance.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { MAX_QUEUED_PER_INSTANCE } from '../instances/call-counter.ts';
+import { InstanceRef } from '../instances/instance-ref.ts';
+import type { InstanceActorInput } from '../instances/instance-setup.ts';
+import type { TrustOf } from '../instances/tool-trust.ts';
+import { elsewhereReason, type UnreachableInstance } from '../instances/unreachable-instance.ts';
+import { CapabilityChanges } from './capability-changes.ts';
+import { type QueueEntry, WaitQueue } from './wait-queue.ts';
 
 /** A registered instance: reachable from this node (InstanceRef), or only listed (UnreachableInstance). */
 export type Instance = InstanceRef | UnreachableInstance;

@@ -15,8 +15,8 @@ import {
   emit,
   setup,
 } from 'xstate';
-import type { ActorInspection } from '../domain/events/actor-inspection.ts';
-import { type Clock, machineClock } from '../domain/time/clock.ts';
+import type { ActorInspection } from '../../domain/events/actor-inspection.ts';
+import { type Clock, machineClock } from '../../domain/time/clock.ts';
 
 export type RootActor = Actor<typeof rootMachine>;
 

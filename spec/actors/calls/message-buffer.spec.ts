@@ -2,11 +2,11 @@
 
 import { createHash } from 'node:crypto';
 import * as assert from 'uvu/assert';
-import { isAboutTask } from '../../src/actors/instances/process-sharing.ts';
-import { MAX_UNDELIVERED_BYTES, MessageBuffer } from '../../src/actors/message-buffer.ts';
-import type { JsonObject } from '../../src/domain/json/json.ts';
-import { sessionFingerprint } from '../../src/domain/sessions/session-fingerprint.ts';
-import { suite } from '../helpers/suite.ts';
+import { MAX_UNDELIVERED_BYTES, MessageBuffer } from '../../../src/actors/calls/message-buffer.ts';
+import { isAboutTask } from '../../../src/actors/instances/process-sharing.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
+import { sessionFingerprint } from '../../../src/domain/sessions/session-fingerprint.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('messages, fingerprints and tasks');
 function recordingBuffer() {

@@ -3,19 +3,19 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { RESTART_FORGIVEN_MS } from '../../src/actors/back-off.ts';
-import { noHealthyError } from '../../src/actors/no-instance.ts';
-import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
-import { backendUnavailable } from '../../src/domain/errors/backend-errors.ts';
-import type { InstanceDefinition } from '../../src/domain/instances/instance.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
-import { answers, errorView, fails, Harness, openOwn, silent } from '../helpers/backends/harness.ts';
-import { definition, STDIO } from '../helpers/backends/profiles.ts';
-import { ScriptedTransport } from '../helpers/backends/scripted-transport.ts';
-import { codeOf } from '../helpers/outcome.ts';
-import { suite } from '../helpers/suite.ts';
-import { pass, settled, simulateTime } from '../helpers/time/simulated-time.ts';
-import { passTurns, TurnCounter } from '../helpers/time/turns.ts';
+import { noHealthyError } from '../../../src/actors/fleet/no-instance.ts';
+import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
+import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
+import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { RESTART_FORGIVEN_MS } from '../../../src/domain/time/back-off.ts';
+import { answers, errorView, fails, Harness, openOwn, silent } from '../../helpers/backends/harness.ts';
+import { definition, STDIO } from '../../helpers/backends/profiles.ts';
+import { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
+import { codeOf } from '../../helpers/outcome.ts';
+import { suite } from '../../helpers/suite.ts';
+import { pass, settled, simulateTime } from '../../helpers/time/simulated-time.ts';
+import { passTurns, TurnCounter } from '../../helpers/time/turns.ts';
 
 const test = suite('fleet');
 let harness = new Harness();

@@ -1,6 +1,6 @@
 // The wait before something is repeated: an opening, a probe, a subscription, or the start of an actor.
 
-import { LIMITS } from '../domain/limits.ts';
+import { LIMITS } from '../limits.ts';
 
 /** The back-off of an instance starts again after it ran for this time. */
 export const RESTART_FORGIVEN_MS = 60_000;

@@ -1,12 +1,12 @@
 // Why no instance of a template takes a call: the error, which names instances and what keeps them.
 
-import type { ToolRights } from '../domain/accounts/rights.ts';
-import { backendUnavailable, noHealthyInstance, toolNotFound } from '../domain/errors/backend-errors.ts';
-import type { GatewayError } from '../domain/errors/errors.ts';
-import type { InstanceState } from '../domain/instances/instance.ts';
-import { runsProgram } from '../domain/instances/transport-kinds.ts';
-import { nearName } from '../domain/nearest.ts';
-import { InstanceRef } from './instances/instance-ref.ts';
+import type { ToolRights } from '../../domain/accounts/rights.ts';
+import { backendUnavailable, noHealthyInstance, toolNotFound } from '../../domain/errors/backend-errors.ts';
+import type { GatewayError } from '../../domain/errors/errors.ts';
+import type { InstanceState } from '../../domain/instances/instance.ts';
+import { runsProgram } from '../../domain/instances/transport-kinds.ts';
+import { nearName } from '../../domain/nearest.ts';
+import { InstanceRef } from '../instances/instance-ref.ts';
 import type { Instance, TemplateGroup } from './template-group.ts';
 
 const MAY_RETURN: ReadonlySet<InstanceState> = new Set(['starting', 'unhealthy']);

@@ -3,15 +3,15 @@
 import { mock } from 'node:test';
 import { Subject, type Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ChangeFeed } from '../../src/actors/change-feed.ts';
-import type { InstanceDefinition } from '../../src/domain/instances/instance.ts';
-import type { Handshake, ListChange } from '../../src/domain/mcp/mcp.ts';
-import { Harness } from '../helpers/backends/harness.ts';
-import { ASKABLE, HTTP, MODERN, modernCall, modernProfile, STDIO } from '../helpers/backends/profiles.ts';
-import type { ScriptedTransport } from '../helpers/backends/scripted-transport.ts';
-import { suite } from '../helpers/suite.ts';
-import { pass, settled, simulatedClock, simulateTime } from '../helpers/time/simulated-time.ts';
-import { passTurns, untimedScheduler } from '../helpers/time/turns.ts';
+import { ChangeFeed } from '../../../src/actors/changes/change-feed.ts';
+import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
+import type { Handshake, ListChange } from '../../../src/domain/mcp/mcp.ts';
+import { Harness } from '../../helpers/backends/harness.ts';
+import { ASKABLE, HTTP, MODERN, modernCall, modernProfile, STDIO } from '../../helpers/backends/profiles.ts';
+import type { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
+import { suite } from '../../helpers/suite.ts';
+import { pass, settled, simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
+import { passTurns, untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('change feed');
 const UPDATED = 'notifications/resources/updated';

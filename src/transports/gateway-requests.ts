@@ -8,7 +8,7 @@ import { backendTimeout } from '../domain/errors/backend-errors.ts';
 import { asGatewayError } from '../domain/errors/errors.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { startsWithin } from '../domain/time/clock-streams.ts';
-import type { Conversation } from '../transports/transport.ts';
+import type { Conversation } from './transport.ts';
 
 /** Sends a request of the gateway itself; cold, like `exchange`. */
 export function gatewayExchange(

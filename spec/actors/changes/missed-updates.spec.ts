@@ -3,17 +3,17 @@
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ChangeFeed } from '../../src/actors/change-feed.ts';
-import { backendUnavailable } from '../../src/domain/errors/backend-errors.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
-import type { ServerMessage } from '../../src/domain/mcp/client.ts';
-import type { ListChange } from '../../src/domain/mcp/mcp.ts';
-import { ask, Harness, listenTo, resultOf } from '../helpers/backends/harness.ts';
-import { FULL, FULL_MODERN, HTTP, modernProfile, STDIO } from '../helpers/backends/profiles.ts';
-import type { ScriptedExchange, ScriptedTransport } from '../helpers/backends/scripted-transport.ts';
-import { suite } from '../helpers/suite.ts';
-import { pass, settled, simulatedClock, simulateTime } from '../helpers/time/simulated-time.ts';
-import { passTurns, untimedScheduler } from '../helpers/time/turns.ts';
+import { ChangeFeed } from '../../../src/actors/changes/change-feed.ts';
+import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import type { ServerMessage } from '../../../src/domain/mcp/client.ts';
+import type { ListChange } from '../../../src/domain/mcp/mcp.ts';
+import { ask, Harness, listenTo, resultOf } from '../../helpers/backends/harness.ts';
+import { FULL, FULL_MODERN, HTTP, modernProfile, STDIO } from '../../helpers/backends/profiles.ts';
+import type { ScriptedExchange, ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
+import { suite } from '../../helpers/suite.ts';
+import { pass, settled, simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
+import { passTurns, untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('missed updates');
 const UPDATED = 'notifications/resources/updated';

@@ -1,13 +1,13 @@
 // The error of a call for which no instance is left.
 
 import * as assert from 'uvu/assert';
-import { noHealthyError, noInstanceError } from '../../src/actors/no-instance.ts';
-import { TemplateGroup } from '../../src/actors/template-group.ts';
-import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
-import type { InstanceState } from '../../src/domain/instances/instance.ts';
-import { systemClock } from '../../src/domain/time/clock.ts';
-import { suite } from '../helpers/suite.ts';
-import { untimedScheduler } from '../helpers/time/turns.ts';
+import { noHealthyError, noInstanceError } from '../../../src/actors/fleet/no-instance.ts';
+import { TemplateGroup } from '../../../src/actors/fleet/template-group.ts';
+import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
+import type { InstanceState } from '../../../src/domain/instances/instance.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
+import { suite } from '../../helpers/suite.ts';
+import { untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('the error without an instance');
 const DEPS = {
