@@ -69,11 +69,11 @@ interface OAuthEndpoint {
 const READ = ['GET', 'HEAD'];
 const POST = ['POST'];
 /** Requests to authorize of one user within a minute, each of which is a row. */
-const KNOWN_PER_MINUTE = 1_200;
+export const KNOWN_PER_MINUTE = 1_200;
 /** Requests of commands from one address within a minute. */
 const DEVICES_PER_MINUTE = 10;
 /** Requests of unknown clients, and with wrong secrets, from one address within a minute. */
-const REFUSED_PER_MINUTE = 120;
+export const REFUSED_PER_MINUTE = 120;
 const MAX_COUNTED = 10_000;
 
 /** Finds the endpoint of a request, and bounds the requests of each address. */

@@ -41,8 +41,9 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     remedy: 'Create another such admin first. `admin` stays: change its password instead.',
   },
   REGISTRY_FULL: {
-    cause: 'The registry holds as many instances or templates as the [limits](limits.md) allow.',
-    remedy: 'Deregister instances or delete templates that are no longer used.',
+    cause:
+      'The registry holds as many instances, templates or views as the [limits](limits.md) allow, or large definitions of them.',
+    remedy: 'Deregister instances, or delete templates and views, that are no longer used.',
   },
   CONFIG_INCOMPLETE: {
     cause:
@@ -57,7 +58,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
       'Put credentials into `headers`. Change the endpoint, or the list of denied networks if the address is intended.',
   },
   INVALID_TOOL_ARGUMENTS: {
-    cause: 'The server refused the arguments of the tool.',
+    cause: 'The server refused the arguments of the tool, or the view sets an argument that was sent.',
     remedy: 'Compare the arguments with the `inputSchema` of the tool: `stagedoor tool list <template>`.',
   },
   AUTHENTICATION_REQUIRED: {
@@ -123,9 +124,9 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   TOOL_NOT_FOUND: {
     cause:
-      'No available instance lists a tool with this name. Tools whose header declarations break the rules are not listed.',
+      'No available instance lists a tool with this name. Tools whose header declarations break the rules, and tools that wait for an approval, are not listed.',
     remedy:
-      'Call the tool in `suggestion`, if the answer has one; or list the tools with `stagedoor tool list <template>`. The log names the omitted tools.',
+      'Call the tool in `suggestion`, if the answer has one; or list the tools with `stagedoor tool list <template>`. The log names the withheld tools.',
   },
   RESOURCE_NOT_FOUND: {
     cause: 'The server has no resource with this URI.',
@@ -174,8 +175,10 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     remedy: 'Correct the fields in `loc`.',
   },
   RATE_LIMIT_EXCEEDED: {
-    cause: 'The user or the key has exceeded its hourly limit.',
-    remedy: 'Wait for `Retry-After`, or raise `rate_limits.user_per_hour` or `rate_limits.api_key_per_hour`.',
+    cause:
+      'The user or the key has exceeded its hourly limit, or the `calls_per_minute` of a tool in a view; or it has no request left and sends over 60 messages a second.',
+    remedy:
+      'Wait for `Retry-After`, or raise `rate_limits.user_per_hour`, `rate_limits.api_key_per_hour`, or the limit of the view.',
   },
   QUEUE_FULL: {
     cause:
@@ -199,7 +202,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   NO_HEALTHY_INSTANCE: {
     cause:
-      'No instance of the template can take the call: none is registered, healthy and on this node, or the gateway is starting.',
+      'No instance of the template can take the call: none is registered and healthy, the node of its program is away, or the gateway is starting.',
     remedy:
       '`stagedoor instance list` shows the state and the reason of each instance; see docs/guides/troubleshooting.md.',
   },

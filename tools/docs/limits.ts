@@ -11,6 +11,8 @@ import {
   MAX_RESOURCES,
   MAX_SUBSCRIBE_REQUESTS,
 } from '../../src/actors/subscriptions/resource-subscriptions.ts';
+import { MAX_REGISTRATIONS_PER_MINUTE, MAX_UNUSED } from '../../src/authorization-server/clients/clients.ts';
+import { KNOWN_PER_MINUTE, REFUSED_PER_MINUTE } from '../../src/authorization-server/oauth-endpoints.ts';
 import { MAX_ASKED_PER_MINUTE } from '../../src/authorization-server/pages/connection-pages.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { SETTINGS_FILE } from '../../src/config/sources.ts';
@@ -149,6 +151,21 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       'Grants of one user; replaced refresh tokens that are remembered of a grant',
       '500; 500',
       'those used longest ago end; the oldest are forgotten',
+    ],
+    [
+      'Sign-ins in a minute of browsers of one address; requests to authorize of one signed-in user',
+      `\`auth.sign_ins_per_minute\`, 60; ${count(KNOWN_PER_MINUTE)}`,
+      'a page with `429`',
+    ],
+    [
+      'Registrations of MCP clients of one address in a minute; that no user has allowed, in all',
+      `${MAX_REGISTRATIONS_PER_MINUTE}; ${count(MAX_UNUSED)}`,
+      '`429`; one over 10 min old makes room',
+    ],
+    [
+      'Requests for tokens in a minute of one address, with an unknown client or a wrong secret',
+      count(REFUSED_PER_MINUTE),
+      '`429`',
     ],
     [
       'Pages of one user in a minute that connect an account at a server',

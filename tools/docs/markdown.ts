@@ -31,8 +31,8 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 /** Turns paths of pages in a text, such as docs/guides/sync.md, into links from a page of docs/reference. */
 export function linked(text: string): string {
   return text.replaceAll(
-    /docs\/((?:[\w-]+\/)*([\w-]+))\.md/g,
-    (_, path: string, name: string) => `[${name}](../${path}.md)`,
+    /docs\/((?:[\w-]+\/)*([\w-]+))\.md(#[\w-]+)?/g,
+    (_, path: string, name: string, anchor = '') => `[${name}](../${path}.md${anchor})`,
   );
 }
 

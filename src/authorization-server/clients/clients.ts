@@ -25,12 +25,12 @@ import { readClient } from './client-rows.ts';
 
 /** The time for which a registration is kept that no user has allowed. */
 const UNUSED_CLIENT_MS = DAY_MS;
-const MAX_UNUSED = 1_000;
+export const MAX_UNUSED = 1_000;
 /** An unused registration of this age makes room for another. */
 const SPARED_MS = 10 * 60_000;
 /** The time for which a client is kept after its last token. */
 const USED_MS = 180 * DAY_MS;
-const MAX_PER_MINUTE = 10;
+export const MAX_REGISTRATIONS_PER_MINUTE = 10;
 /** Registrations of one site, such as all networks of one outsider, within SPARED_MS: else they would take all unused ones. */
 const MAX_PER_SITE = MAX_UNUSED / 10;
 const MAX_COUNTED = 10_000;
@@ -119,7 +119,7 @@ export class Clients {
   admit(address: string): void {
     const nowMs = this.#options.clock.now();
     const ofNetwork = this.#counts.add(networkOf(address), nowMs, 1);
-    const isOfFullNetwork = ofNetwork.count > MAX_PER_MINUTE;
+    const isOfFullNetwork = ofNetwork.count > MAX_REGISTRATIONS_PER_MINUTE;
     const ofSite = this.#ofSites.add(siteOf(address), nowMs, isOfFullNetwork ? 0 : 1, MAX_PER_SITE);
     const full = isOfFullNetwork ? ofNetwork : ofSite.count > MAX_PER_SITE ? ofSite : undefined;
     if (full !== undefined) throw tooManyAttempts(Math.max(1, Math.ceil(full.endsInMs / 1_000)));
