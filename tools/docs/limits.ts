@@ -429,7 +429,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       bytes(REGISTRY_BOUNDS.instances.mostBytes),
       '`400`, `REGISTRY_FULL`',
     ],
-    ['Views', count(REGISTRY_BOUNDS.views.most), '`400`, `REGISTRY_FULL`'],
+    [
+      'Views; stored definitions of templates',
+      `${count(REGISTRY_BOUNDS.views.most)}; ${count(REGISTRY_BOUNDS.definitions.most)}`,
+      '`400`, `REGISTRY_FULL`',
+    ],
     [
       `Views, with their names, that take over ${bytes(UNCOUNTED_KEPT_BYTES)} of memory, all together`,
       bytes(REGISTRY_BOUNDS.views.mostBytes),
