@@ -16,6 +16,8 @@ import type { Handshake } from '../domain/mcp/mcp.ts';
 export interface Closed extends ProgramEnd {
   /** True when the gateway asked for the end. */
   readonly isExpected: boolean;
+  /** True when nothing has failed, and it is to be opened again at once. Default: false. */
+  readonly isReopened?: boolean;
 }
 
 export const CLOSED_BY_GATEWAY: Closed = { reason: 'closed by the gateway', isExpected: true };

@@ -105,6 +105,27 @@ accounts(
 );
 
 accounts(
+  'is opened again at once when its account is connected, or is gone',
+  withBackend(async (world) => {
+    const { gateway } = world;
+    await register(world);
+    const delays: number[] = [];
+    gateway.on('instance.restarting').subscribe(({ delayMs }) => delays.push(delayMs));
+    for (const _ of [1, 2]) {
+      const connectedAgain = firstValueFrom(gateway.on('instance.healthy'));
+      await world.connect();
+      await connectedAgain;
+      await world.whoami();
+      const waits = firstValueFrom(gateway.on('instance.healthy'));
+      world.backend.endGrants();
+      assert.is((await errorOf(world.whoami())).code, 'CONNECTION_REQUIRED');
+      await waits;
+    }
+    assert.equal(delays, [0, 0, 0, 0]);
+  }),
+);
+
+accounts(
   'gets no token of the earlier endpoint when its endpoint is replaced, also by one that names the same authorization server',
   withBackend(async (world) => {
     await connected(world);

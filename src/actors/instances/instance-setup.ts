@@ -62,10 +62,10 @@ export interface InstanceContext extends InstanceActorInput {
   /** The number of programs that were started, and ended or were stopped before their handshake. */
   readonly failedStarts: number;
   /**
-   * True when the last transport ended by itself after an answered call, as some programs do by design: it is then
-   * opened again at once (ADR 113).
+   * True when the next opening has no back-off: the last transport ended by itself after an answered call, as some programs do by
+   * design (ADR 113), or said so.
    */
-  readonly hasEndedAfterCall: boolean;
+  readonly isReopened: boolean;
   /**
    * The monotonic time of the last finished probe or opening, or of the message that replaced a probe, in ms;
    * undefined before.
@@ -200,9 +200,9 @@ export const instanceSetup = setup({
     }),
     recordEnd: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'transport.lost' && event.type !== 'transport.closed') return;
-      const { reason, stderr, exitCode } = event;
+      const { reason, stderr, exitCode, isReopened = false } = event;
       if (context.opened !== undefined)
-        enqueue.assign({ hasEndedAfterCall: context.opened.hasAnswered && exitCode === 0 });
+        enqueue.assign({ isReopened: isReopened || (context.opened.hasAnswered && exitCode === 0) });
       enqueue.assign({ ...withoutTransport(context), reason, stderr, refusal: event.refusal });
       const openingMs = event.type === 'transport.closed' ? event.openingMs : undefined;
       if (openingMs === undefined) return;
@@ -224,9 +224,9 @@ export const instanceSetup = setup({
      */
     scheduleOpening: assign(({ context }) => {
       const nowMs = context.clock.now();
-      if (context.hasEndedAfterCall)
+      if (context.isReopened)
         return {
-          hasEndedAfterCall: false,
+          isReopened: false,
           shortOpenings: 0,
           openedAtMs: undefined,
           opened: undefined,

@@ -35,6 +35,8 @@ interface TransportEnd extends ProgramEnd {
   readonly stderr: readonly string[];
   /** The response by which a server refused the opening over HTTP. Default: it did not. */
   readonly refusal?: HttpRefusal | undefined;
+  /** True when it is to be opened again at once: see Closed. */
+  readonly isReopened?: boolean;
 }
 
 /**

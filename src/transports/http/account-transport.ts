@@ -26,8 +26,9 @@ function unknownHandshake({ template }: InstanceDefinition): Handshake {
   const serverInfo = { name: template, version: '' };
   return { era: 'modern', protocolVersion, serverInfo, capabilities, greeting: { capabilities } };
 }
-const IS_CONNECTED: Closed = { reason: 'its account was connected', isExpected: false };
-const IS_DISCONNECTED: Closed = { reason: 'its account has to be connected', isExpected: false };
+const AT_ONCE = { isExpected: false, isReopened: true };
+const IS_CONNECTED: Closed = { reason: 'its account was connected', ...AT_ONCE };
+const IS_DISCONNECTED: Closed = { reason: 'its account has to be connected', ...AT_ONCE };
 
 /** `open`: with these tokens. Rejects like opening any transport. */
 export async function openWithAccount(
