@@ -82,6 +82,18 @@ test('starts an instance after all earlier ones with its endpoint have ended, wh
   assert.equal([third.state, harness.transports.has('b')], ['healthy', true]);
 });
 
+test('starts an instance after the one that it replaces has ended, since both have one endpoint', async () => {
+  await harness.add('a', { script: silent, fields: MANAGED });
+  harness.call('write');
+  const earlier = harness.backend('a');
+  const successor = harness.fleet.add(definition('a', MANAGED));
+  await settled();
+  assert.equal([successor.state, harness.backend('a') === earlier], ['starting', true]);
+  earlier.last.result();
+  await settled();
+  assert.equal([successor.state, harness.backend('a') === earlier], ['healthy', false]);
+});
+
 test('can be closed while an instance waits for its endpoint', async () => {
   await harness.add('a', { script: silent, fields: MANAGED });
   harness.call('write');

@@ -87,11 +87,17 @@ export class Fleet {
    * nothing would stop the instance.
    */
   add(definition: InstanceDefinition, restarted?: Restarted): InstanceRef {
-    const open = this.#ending.opensAfter(definition, this.#options.openTransport(definition));
+    const open = () => this.#ending.opensAfter(definition, this.#options.openTransport(definition));
     return this.#add(definition, open, false, restarted);
   }
 
-  #add(definition: InstanceDefinition, open: Open, isElsewhere: boolean, restarted?: Restarted): InstanceRef {
+  /** `openOf` is called when an earlier instance with the same id is leaving. */
+  #add(
+    definition: InstanceDefinition,
+    openOf: () => Open,
+    isElsewhere: boolean,
+    restarted?: Restarted,
+  ): InstanceRef {
     if (this.#isClosing) throw shuttingDown();
     const { template, id, serverId } = definition;
     const { trustOf, toolLists } = this.#options;
@@ -106,7 +112,7 @@ export class Fleet {
         return true;
       },
     };
-    const own = { definition, policy: group.policy, toolRules, open, isElsewhere };
+    const own = { definition, policy: group.policy, toolRules, open: openOf(), isElsewhere };
     const ref = this.#start({ ...this.#options, ...own });
     this.#list(ref);
     ref.onEmission((emission) => this.#emitEmission(ref, emission));
@@ -132,7 +138,7 @@ export class Fleet {
   addElsewhere(definition: InstanceDefinition, reason?: () => string, restarted?: Restarted): Instance {
     const open = definition.locked === undefined ? this.#options.openElsewhere?.(definition) : undefined;
     if (open === undefined) return this.addUnreachable(definition, reason);
-    return this.#add(definition, open, true, restarted);
+    return this.#add(definition, () => open, true, restarted);
   }
 
   /** Lists an instance that cannot be reached from here; `reason` says why. An earlier one with the same id leaves. */
