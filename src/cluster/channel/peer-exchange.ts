@@ -78,7 +78,9 @@ export class PeerExchange implements RequestSink, Forwarding, Linked {
   }
 
   cancel(): void {
-    if (this.#end('cancelled')) this.#connection?.abort(this);
+    if (!this.#end('cancelled')) return;
+    this.#connection?.abort(this);
+    this.#answer.cancelled?.();
   }
 
   resume(): void {

@@ -61,6 +61,8 @@ export interface ForwardedAnswer {
    * `sinceMs`: since when it has waited, by the monotonic clock.
    */
   notHolder(sinceMs: number): void;
+  /** It was cancelled, and gets nothing more. */
+  cancelled?(): void;
 }
 
 /** A forwarded request that is under way. */
@@ -69,8 +71,8 @@ export interface Forwarding {
   readonly isSent: boolean;
   resume(): void;
   /**
-   * The client is disconnected: closes the connection to the holder, which cancels the request there. The answer
-   * gets nothing more.
+   * The client is disconnected: closes the connection to the holder, which cancels the request there. Without effect after the
+   * end of the answer.
    */
   cancel(): void;
 }

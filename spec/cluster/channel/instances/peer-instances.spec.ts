@@ -12,7 +12,7 @@ import { INSTANCE_PATHS, MAX_QUESTIONS } from '../../../../src/cluster/channel/p
 import { ANONYMOUS, type Principal } from '../../../../src/domain/accounts/account.ts';
 import { GatewayError } from '../../../../src/domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../../../src/domain/instances/instance.ts';
-import { JsonText } from '../../../../src/domain/json/json.ts';
+import { type JsonObject, JsonText } from '../../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../../src/domain/limits.ts';
 import {
   type ClientAnswer,
@@ -22,6 +22,7 @@ import {
   serverRequest,
 } from '../../../../src/domain/mcp/client.ts';
 import type { Handshake } from '../../../../src/domain/mcp/mcp.ts';
+import type { InstanceHeldBytes } from '../../../../src/domain/memory/held-bytes.ts';
 import { systemClock } from '../../../../src/domain/time/clock.ts';
 import { createGateway, type Gateway } from '../../../../src/gateway/gateway.ts';
 import type { Transport } from '../../../../src/transports/transport.ts';
@@ -52,6 +53,10 @@ test.before.each(async () => {
   const tools = serving({
     held: held.body,
     echo: (args) => text(JSON.stringify(args)),
+    log: (args, context) => {
+      context.notify('notifications/message', { level: 'info', data: 'x'.repeat(1_000_000) });
+      return held.body(args, context);
+    },
     flood: (args, context) => {
       for (let sent = 0; sent < 40; sent += 1)
         context.notify('notifications/message', { level: 'info', data: 'x'.repeat(1_000_000) });
@@ -109,6 +114,26 @@ test('a call that its caller leaves ends at the instance', async () => {
   assert.is(gateway.instance('demo', 'one').snapshot.inFlight, 1);
   call.unsubscribe();
   await becomes(() => gateway.instance('demo', 'one').snapshot.inFlight, 0);
+  await transport.close();
+});
+
+test('an incomplete answer counts in memory until it is complete or its caller leaves, and a complete one as answered', async () => {
+  let holdings = 0;
+  let all = 0;
+  const hold = () => {
+    holdings += 1;
+    all += 1;
+    return { set: () => true, release: () => (holdings -= 1) };
+  };
+  const transport = await open('one', `node ${B}`, a, { refuses: () => false, hold });
+  const call = (name: string, args: JsonObject) =>
+    transport.exchange({ method: 'tools/call', params: { name, arguments: args }, callerId: 'ada' });
+  const before = { ...a.counts.hops.instance };
+  await lastValueFrom(call('echo', { long: 'x'.repeat(2_000_000) }));
+  await becomes(() => a.counts.hops.instance, { ...before, answered: before.answered + 1 });
+  assert.equal([all, holdings], [1, 0]);
+  await firstValueFrom(call('log', {}));
+  assert.equal([all, holdings], [2, 0]);
   await transport.close();
 });
 
@@ -454,7 +479,7 @@ function hostOf(messages$: Subject<ServerMessage>): InstanceHost {
   };
 }
 
-function open(id = 'one', nodeId = `node ${B}`, from = a): Promise<Transport> {
+function open(id = 'one', nodeId = `node ${B}`, from = a, answers?: InstanceHeldBytes): Promise<Transport> {
   const { definition } = gateway.instance('demo', 'one');
-  return from.peers.openInstance({ ...definition, id, nodeId })(new AbortController().signal);
+  return from.peers.openInstance({ ...definition, id, nodeId }, answers)(new AbortController().signal);
 }

@@ -148,7 +148,13 @@ class FrameAnswer implements ForwardedAnswer {
     this.#end(answerLost('its node has left', 'no'));
   }
 
+  cancelled(): void {
+    this.#isOver = true;
+    this.#holding?.release();
+  }
+
   #count(bytes: number): void {
+    if (this.#isOver) return;
     if (this.#holding === undefined && bytes <= UNCOUNTED_BYTES) return;
     this.#holding ??= this.#answers?.hold(() => this.#end(answerLost(ANSWERS_HOLD_TOO_MUCH, 'unknown')));
     if (this.#holding?.set(bytes) === false) this.#end(answerLost(ANSWERS_HOLD_TOO_MUCH, 'unknown'));
@@ -156,8 +162,7 @@ class FrameAnswer implements ForwardedAnswer {
 
   #end(error: GatewayError | undefined): void {
     if (this.#isOver) return;
-    this.#isOver = true;
-    this.#holding?.release();
+    this.cancelled();
     queueMicrotask(() => this.#sink.ended(error)); // it may not have been sent yet
   }
 }

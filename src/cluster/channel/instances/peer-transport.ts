@@ -187,8 +187,10 @@ class PeerConversation implements Conversation {
       if (this.#isClosed) return subscriber.error(notConnected());
       request.trace?.speaks(this.handshake.protocolVersion);
       let cut: string | undefined;
+      let isOver = false;
       const sink: FrameSink = {
         frame: (frame) => {
+          isOver = frame.kind === 'result' || frame.kind === 'error' || frame.kind === 'failed';
           if (frame.kind === 'result') {
             subscriber.next({ kind: 'result', result: frame.result, ...definedFields({ cut }) });
             subscriber.complete();
@@ -217,7 +219,7 @@ class PeerConversation implements Conversation {
       this.#exchanges.add(exchange);
       return () => {
         this.#exchanges.delete(exchange);
-        forwarding.cancel();
+        if (!isOver) forwarding.cancel(); // else the end of the answer follows
       };
     });
   }
