@@ -71,6 +71,30 @@ test('a list with a schema that is too deep to be counted is a failed listing', 
   assert.is(cache.find('deep'), undefined);
 });
 
+test('a listing that began before a changed definition was seen says nothing about it', async () => {
+  const digests = (tool: Tool) => ({ own: tool.description ?? '', shown: '' });
+  const trust: ToolTrust = {
+    isRequiredFor: () => true,
+    isApproved: (_tool, { own }) => own === 'as approved',
+    digestsOf: async (tools) => new Map(tools.map((tool) => [tool, digests(tool)])),
+    areUsedEverywhere: async () => true,
+    listed: async () => {},
+  };
+  const { cache, listings } = staged({ trust: () => trust });
+  const approved: Tool = { name: 'pay', description: 'as approved' };
+  const first = cache.refresh();
+  listings[0]?.resolve([approved]);
+  await first;
+  const underWay = cache.refresh(); // its server changes the tool now
+  void cache.distrust(new Map([['pay', { own: 'changed', shown: '' }]]));
+  listings[1]?.resolve([approved]);
+  await settled();
+  assert.is(cache.lists('pay'), 'no');
+  listings[2]?.resolve([{ name: 'pay', description: 'changed' }]);
+  await underWay;
+  assert.equal([cache.lists('pay'), listings.length], ['no', 3]);
+});
+
 test('a list whose definitions cannot be recorded is not trusted, and the next one is', async () => {
   let isBroken = true;
   const trust: ToolTrust = {

@@ -146,6 +146,7 @@ export class ToolCache {
   async distrust(listed: ReadonlyMap<string, ToolDigests>): Promise<void> {
     if ([...listed].every(([name, { own }]) => this.#digests?.get(name)?.own === own)) return;
     this.#digests = new Map();
+    this.#isStale = true; // a listing that is under way may have read the earlier definitions
     await this.refresh();
   }
 
