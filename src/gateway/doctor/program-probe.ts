@@ -144,8 +144,9 @@ class ProgramWire implements Wire {
     const answered = Promise.withResolvers<void>();
     const lines: Buffer[] = [];
     this.#onChange = () => {
-      lines.push(...this.#wholeLines());
-      const isHere = lines.some((line) => isAnswerTo(line, message.id));
+      const added = this.#wholeLines();
+      lines.push(...added);
+      const isHere = added.some((line) => isAnswerTo(line, message.id));
       if (isHere || this.#hasEnded) answered.resolve();
     };
     this.#onChange();
