@@ -21,13 +21,14 @@ export function ormApprovals(operations: OrmOperations): ApprovalStore {
       );
       return listed;
     },
-    definitionsOf: (scope) =>
-      operations.run(async (em, { approvals }) => {
-        const rows = await em.findAll(approvals, { where: { scope } });
-        return new Map(
-          rows.map(({ tool, definition }) => [textIn(tool), fromDocument(definition) as JsonObject]),
-        );
-      }),
+    definitionsOf: async (scope) => {
+      const rows = await operations.run((em, { approvals }) => em.findAll(approvals, { where: { scope } }));
+      const definitions = new Map<string, JsonObject>();
+      await eachInGroups(rows, ({ tool, definition }) =>
+        definitions.set(textIn(tool), fromDocument(definition) as JsonObject),
+      );
+      return definitions;
+    },
     save: (saved) =>
       operations.change(async (em, { approvals }, revision) => {
         const keys = saved.map(approvalKey);
