@@ -30,6 +30,21 @@ check('is closed when its actor is stopped, and its callers are answered', async
   assert.equal(end, ['BACKEND_UNAVAILABLE', true, 'stopped']);
 });
 
+check(
+  'of an instance that leaves may end before its last call, and no restart is announced',
+  async (harness) => {
+    const transport = await harness.healthy();
+    transport.conversationsAreIndependent = true;
+    harness.call(undefined, undefined, await openOwn(harness.ref));
+    harness.ref.leave(30_000);
+    transport.disconnect();
+    await settled();
+    await harness.pass(30_000);
+    assert.is(harness.ref.state, 'stopped');
+    assert.not(harness.emissions.some(({ type }) => type === 'instance.restarting'));
+  },
+);
+
 check('says how long a probe took that was refused', async (harness) => {
   const transport = await harness.healthy();
   await harness.pass(30_000);

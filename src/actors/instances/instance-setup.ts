@@ -1,6 +1,6 @@
 // Context, events, actions, guards and delays of the instance machine. The state table is in instance.machine.ts.
 
-import { assign, emit, enqueueActions, fromCallback, fromPromise, or, sendTo, setup, stateIn } from 'xstate';
+import { assign, enqueueActions, fromCallback, fromPromise, or, sendTo, setup, stateIn } from 'xstate';
 import type { TemplatePolicy } from '../../balancing/policy.ts';
 import { GatewayError, type HttpRefusal, reasonOf } from '../../domain/errors/errors.ts';
 import type { EventName, GatewayEvent, GatewayEvents, InstanceFields } from '../../domain/events/events.ts';
@@ -113,6 +113,9 @@ export type InstanceEmission =
 
 type OwnFields<N extends EventName> = { readonly type: N } & Omit<GatewayEvents[N], keyof InstanceFields>;
 
+/** True when the instance leaves: it needs no new transport, but waits for calls in independent conversations. */
+const isLeaving = or([stateIn({ duty: 'leaving' }), stateIn({ duty: 'left' })]);
+
 export const instanceSetup = setup({
   types: {
     context: {} as InstanceContext,
@@ -157,8 +160,7 @@ export const instanceSetup = setup({
     isIdle: ({ context }) => context.calls.isIdle,
     /** True after a message since the last probe: a backend that answers calls needs no probe. */
     hasNewMessage: ({ context }) => lastSignMs(context) > (context.checkedAtMs ?? 0),
-    /** True when the instance leaves: it needs no new transport, but waits for calls in independent conversations. */
-    isLeaving: or([stateIn({ duty: 'leaving' }), stateIn({ duty: 'left' })]),
+    isLeaving,
     isLastRecheck: ({ context }) => context.failedRechecks + 1 >= FAILED_RECHECKS,
     /**
      * True when one more failure makes the instance unhealthy. A refused connection decides at once, since nothing
@@ -268,12 +270,11 @@ export const instanceSetup = setup({
       reason: 'it is restarting',
       backOffMs: 0,
     }),
-    emitRestart: emit(({ context }, { isPlanned }: { isPlanned: boolean }) => ({
-      type: 'instance.restarting',
-      reason: context.reason ?? 'it was restarted',
-      delayMs: context.backOffMs,
-      isPlanned,
-    })),
+    emitRestart: enqueueActions(({ context, enqueue, check }, { isPlanned }: { isPlanned: boolean }) => {
+      if (check(isLeaving)) return; // it is not opened again
+      const reason = context.reason ?? 'it was restarted';
+      enqueue.emit({ type: 'instance.restarting', reason, delayMs: context.backOffMs, isPlanned });
+    }),
   },
 });
 
