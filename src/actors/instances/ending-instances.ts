@@ -53,9 +53,10 @@ export class EndingInstances {
     const { endpoint, serverId } = next;
     if (!runsProgram(next) || (endpoint === undefined && !runsAnywhere(next))) return undefined;
     const ends = [...this.#ends]
-      .filter(([{ definition, isElsewhere }]) =>
+      .filter(([{ isElsewhere }]) => !isElsewhere)
+      .filter(([{ definition }]) =>
         endpoint === undefined
-          ? definition.serverId === serverId && !isElsewhere
+          ? definition.serverId === serverId
           : definition.endpoint === endpoint && runsProgram(definition),
       )
       .map(([, end]) => end);
