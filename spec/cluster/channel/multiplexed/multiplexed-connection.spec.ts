@@ -11,10 +11,8 @@ import { InstanceListener } from '../../../../src/cluster/channel/instances/inst
 import { exchangeBody, frameOf } from '../../../../src/cluster/channel/instances/peer-frames.ts';
 import {
   MESSAGE,
-  MessageReader,
   MessageWriter,
   MULTIPLEXED_PROTOCOL,
-  PART_BYTES,
 } from '../../../../src/cluster/channel/multiplexed/multiplexed-wire.ts';
 import type { ServedInstances } from '../../../../src/cluster/channel/peer-admission.ts';
 import { INSTANCE_PATHS } from '../../../../src/cluster/channel/peer-protocol.ts';
@@ -333,28 +331,6 @@ test('an answer whose messages the other node does not read is ended', async () 
   socket.destroy();
   opened.forwarding?.cancel();
   await transport.close();
-});
-
-test('an answer that waits for the other node goes on as soon as it reads, without a further one', async () => {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const near = connect(Object(server.address()).port, '127.0.0.1');
-  const [far]: Socket[] = await once(server, 'connection');
-  assert.ok(far);
-  const answered = new Set<number>();
-  const reader = new MessageReader((kind, number) => kind === MESSAGE.last && answered.add(number));
-  const writer = new MessageWriter(near);
-  let sent = 0;
-  do {
-    sent += 1;
-    writer.part(MESSAGE.last, sent, Buffer.alloc(PART_BYTES));
-    await turn();
-  } while (writer.waitingBytes(sent) === 0); // the system buffers some of them
-  far.on('data', (bytes) => reader.push(bytes));
-  await becomes(() => answered.size, sent);
-  near.destroy();
-  server.close();
 });
 
 test.run();

@@ -4,6 +4,7 @@
 // others. Source: ADR 170.
 
 import type { Socket } from 'node:net';
+import { LIMITS } from '../../../domain/limits.ts';
 import { NO_BYTES } from '../../../domain/memory/bounded-bytes.ts';
 import { INSTANCE_PATHS } from '../peer-protocol.ts';
 
@@ -60,6 +61,8 @@ const HEAD_BYTES = 9;
 const MAX_MESSAGE_BYTES = 2 * PART_BYTES;
 /** Bytes that may wait in a socket before answers wait in their own lists. */
 const BUSY_BYTES = 256 * 1024;
+/** The most bytes of answers that wait for a node, if more than one waits: as many as of two of the largest. */
+const MAX_WAITING_BYTES = 2 * LIMITS.backendMessageBytes;
 
 type Kind = (typeof MESSAGE)[keyof typeof MESSAGE];
 
@@ -108,6 +111,7 @@ export class MessageWriter {
   #hasTurn = false;
   /** The answers that wait to be written, by the number of the exchange, in the order of turns. */
   readonly #waiting = new Map<number, WaitingAnswer>();
+  #waitingBytes = 0;
 
   /** `beforeWrite`: adds the last messages of a turn. */
   constructor(socket: Pick<Socket, 'write' | 'writableLength'>, beforeWrite: () => void = () => {}) {
@@ -140,7 +144,7 @@ export class MessageWriter {
     this.turn();
   }
 
-  /** A part of an answer; it waits while the socket is busy, or when it is large. */
+  /** A part of an answer; it waits while the socket is busy, or when it is large. An answer for which there is no room breaks off. */
   part(kind: PartKind, number: number, content: Buffer): void {
     const waiting = this.#waiting.get(number);
     if (waiting === undefined && content.length <= PART_BYTES && !this.isBusy) {
@@ -148,6 +152,13 @@ export class MessageWriter {
       return;
     }
     const { parts, bytes }: Pick<WaitingAnswer, 'parts' | 'bytes'> = waiting ?? { parts: [], bytes: 0 };
+    const others = this.#waitingBytes - bytes;
+    // Messages before the last part have a bound of their own, for each answer.
+    if (kind === MESSAGE.last && others > 0 && this.#waitingBytes + content.length > MAX_WAITING_BYTES) {
+      this.breakOff(number);
+      return;
+    }
+    this.#waitingBytes += content.length;
     parts.push(content);
     this.#waiting.set(number, { parts, bytes: bytes + content.length, kind });
     this.turn();
@@ -155,12 +166,13 @@ export class MessageWriter {
 
   /** Drops the rest of the answer, and tells the other end that it breaks off. */
   breakOff(number: number): void {
-    this.#waiting.delete(number);
+    this.drop(number);
     this.message(MESSAGE.broken, number);
   }
 
   /** Drops the rest of the answer, which the other end has cancelled. */
   drop(number: number): void {
+    this.#waitingBytes -= this.waitingBytes(number);
     this.#waiting.delete(number);
   }
 
@@ -196,6 +208,7 @@ export class MessageWriter {
     this.#waiting.delete(number);
     const [first = NO_BYTES] = parts;
     const content = first.subarray(0, PART_BYTES);
+    this.#waitingBytes -= content.length;
     if (content.length < first.length) parts[0] = first.subarray(PART_BYTES);
     else parts.shift();
     this.message(parts.length === 0 ? kind : MESSAGE.part, number, content);
