@@ -8,6 +8,7 @@ import type { ExchangeRequest } from '../../src/domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../src/domain/calls/exchange-event.ts';
 import { connectionRequired } from '../../src/domain/errors/backend-errors.ts';
 import { JsonText } from '../../src/domain/json/json.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { openUserTransport } from '../../src/transports/user-transport.ts';
 import { HANDSHAKE, MODERN_HANDSHAKE, ScriptedTransport } from '../helpers/backends/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
@@ -115,6 +116,19 @@ for (const [written, shown] of [
     assert.is(event?.kind === 'result' && event.result.text, shown);
   });
 }
+
+test('a tool of the server that is named like that of a user without a connection answers itself', async () => {
+  const { ask, answer, servers } = await opened(new Set(['ada']));
+  await answer(LIST, ADA);
+  const server = servers.get('ada');
+  assert.ok(server);
+  const large = `{"content":[{"type":"text","text":"${'x'.repeat(LIMITS.parsedMessageBytes)}"}]}`;
+  server.onExchange = (exchange) => exchange.end({ kind: 'result', result: JsonText.ofText(large) });
+  const { events, failures } = ask({ method: 'tools/call', params: { name: 'connect' } }, ADA);
+  await passTurns(20);
+  const [event] = events;
+  assert.equal([failures.length, event?.kind === 'result' && event.result.bytes.length], [0, large.length]);
+});
 
 test('a user without a connection sees one tool, and every call leads to the address', async () => {
   const { answer, connected } = await opened();

@@ -28,8 +28,7 @@ import {
   noOwnAccount,
 } from '../domain/calls/connection-required.ts';
 import { type ExchangeRequest, toolOf } from '../domain/calls/exchange.ts';
-import type { ExchangeEvent } from '../domain/calls/exchange-event.ts';
-import { parsedResult } from '../domain/calls/parsed-result.ts';
+import { type ExchangeEvent, outcomeOf } from '../domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../domain/errors/backend-errors.ts';
 import { hasCode } from '../domain/errors/errors.ts';
 import { tooMany } from '../domain/errors/request-errors.ts';
@@ -345,8 +344,7 @@ const PRIVATE = Buffer.from('"cacheScope":"private"');
 /** The server has no such tool; one of that name has answered otherwise. */
 function connectedAlready(event: ExchangeEvent): ExchangeEvent {
   const isRefused =
-    event.kind === 'error' ||
-    (event.kind === 'result' && Object(parsedResult(event.result, 'value')).isError === true);
+    event.kind === 'error' || (event.kind === 'result' && outcomeOf('tools/call', event) === 'tool_error');
   return isRefused ? textResult('Your account is connected: list the tools again.') : event;
 }
 
