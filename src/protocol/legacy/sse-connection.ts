@@ -173,7 +173,13 @@ export class SseConnection {
     }
     const requests = this.#begin(parsed);
     const answers = this.#replyAs(reply, requests);
-    const initializing = this.#deps.legacy.post(parsed, { ...served, reply: answers });
+    let initializing: void | Promise<void>;
+    try {
+      initializing = this.#deps.legacy.post(parsed, { ...served, reply: answers });
+    } catch (thrown) {
+      this.#position.end(requests); // its id may be used again
+      throw thrown;
+    }
     this.#stage = 'opening';
     reply.empty(202);
     Promise.resolve(initializing)
