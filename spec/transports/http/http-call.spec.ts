@@ -227,4 +227,21 @@ test('ignores messages that match no exchange', async () => {
   });
 });
 
+test('a list that is refused leaves no stream open, although the backend does not end it', async () => {
+  let isOpen = true;
+  const list: Answer = (response, { id }) => {
+    const tools = `[{"name":"a","_meta":[${'0,'.repeat(1_000_000)}0]}]`;
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.write(`data: {"jsonrpc":"2.0","id":${id},"result":{"tools":${tools}}}\n\n`);
+    response.on('close', () => (isOpen = false));
+  };
+  await withRawTransport(serving({ initialize: initialized, 'tools/list': list }), async (transport) => {
+    assert.is(
+      failure((await see(transport.exchange({ method: 'tools/list' }))).end)?.code,
+      'BACKEND_UNAVAILABLE',
+    );
+    await until(() => !isOpen);
+  });
+});
+
 test.run();

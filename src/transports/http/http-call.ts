@@ -169,6 +169,7 @@ export class HttpCall implements AnswerSink {
     const event = resultEvent(this.#request, received, session.handshake.era);
     if (event instanceof GatewayError) {
       this.#fail(event);
+      this.#answer?.abortLater(); // its stream may stay open
       return;
     }
     const result = backend.toolHeaders.checkTools(this.#request, session.handshake, event.result);
