@@ -255,6 +255,7 @@ export class HttpCall implements AnswerSink {
    */
   async #checkSession(refused: RefusedEnding, session: HttpSession): Promise<boolean> {
     const isAlive = this.#request.method !== 'ping' && !(await session.isRefused());
+    if (this.isOver) return false; // perhaps with its conversation, which opens no session any more
     if (isAlive) {
       this.#takeAnswer(refused);
       return false;

@@ -8,7 +8,9 @@ import { callTool, failure, see, textOf } from '../../../conformance/transport.t
 import { startHttpServer } from '../../../fixtures/http-server.ts';
 import { until } from '../../../helpers/eventually.ts';
 import { suite } from '../../../helpers/suite.ts';
+import { passTurns } from '../../../helpers/time/turns.ts';
 import { answerJson, messageOf } from '../../raw-server.ts';
+import { type Answer, type Answers, result, SESSION, serving, status } from '../../scripted-server.ts';
 import { httpDefinition, openOptions, withBackend, withRawTransport } from '../open-http.ts';
 
 const test = suite('http session');
@@ -77,6 +79,34 @@ test('a call that loses its session twice, or gets no new one, is undelivered; t
       assert.is(server.count('initialize'), isTwice ? 2 : 3);
       assert.is(textOf((await see(gatewayExchange(transport, echo('next')))).events[0]), 'next');
     }
+  });
+});
+
+test('a session that is found lost when its conversation has ended is not replaced', async () => {
+  const asked: string[] = [];
+  const ping = Promise.withResolvers<void>();
+  const deletion = Promise.withResolvers<void>();
+  const after =
+    (promise: Promise<void>, answer: Answer): Answer =>
+    (response, message) =>
+      promise.then(() => answer(response, message));
+  const answers: Answers = {
+    initialize: result({ protocolVersion: '2025-11-25', capabilities: {} }, SESSION),
+    'tools/call': status(403),
+    ping: after(ping.promise, status(403)),
+    DELETE: after(deletion.promise, status(200)),
+  };
+  await withRawTransport(serving(answers, asked), async (transport) => {
+    const call = see(transport.exchange(echo('x')));
+    await until(() => asked.includes('ping'));
+    const closed = transport.close();
+    assert.is(failure((await call).end)?.code, 'BACKEND_UNAVAILABLE');
+    await until(() => asked.includes('DELETE'));
+    ping.resolve();
+    await passTurns(100);
+    deletion.resolve();
+    await closed;
+    assert.is(asked.at(-1), 'DELETE');
   });
 });
 
