@@ -264,7 +264,7 @@ export class HttpCall implements AnswerSink {
     try {
       await (replaced ?? this.#conversation.tryAnother());
     } catch {
-      this.#conversation.sessionLost(); // only when the backend speaks another era now
+      if (replaced !== undefined) this.#conversation.sessionLost(); // only when the backend speaks another era now
       this.#takeAnswer(refused); // the status is not about the session
       return false;
     }

@@ -1,11 +1,13 @@
 // Sessions that backends forget: noticed, replaced once for all calls, the call repeated once. Against the fixture.
 
 import type { ServerResponse } from 'node:http';
+import { NEVER } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { gatewayExchange } from '../../../../src/transports/gateway-requests.ts';
 import { openHttp } from '../../../../src/transports/http/http.ts';
 import { callTool, failure, see, textOf } from '../../../conformance/transport.ts';
 import { startHttpServer } from '../../../fixtures/http-server.ts';
+import { PLAIN } from '../../../helpers/backends/profiles.ts';
 import { until } from '../../../helpers/eventually.ts';
 import { suite } from '../../../helpers/suite.ts';
 import { passTurns } from '../../../helpers/time/turns.ts';
@@ -78,6 +80,30 @@ test('a call that loses its session twice, or gets no new one, is undelivered; t
       assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
       assert.is(server.count('initialize'), isTwice ? 2 : 3);
       assert.is(textOf((await see(gatewayExchange(transport, echo('next')))).events[0]), 'next');
+    }
+  });
+});
+
+test('a server that refuses calls, pings and handshakes for a while ends the session of no client', async () => {
+  let isRefusing = false;
+  const unless =
+    (answer: Answer): Answer =>
+    (response, asked) =>
+      (isRefusing ? status(429) : answer)(response, asked);
+  const answers: Answers = {
+    initialize: unless(result({ protocolVersion: '2025-11-25', capabilities: {} }, SESSION)),
+    'tools/call': unless(result({ content: [] })),
+    ping: unless(result({})),
+  };
+  await withRawTransport(serving(answers), async (transport) => {
+    const { signal } = new AbortController();
+    const own = await transport.openConversation({ profile: PLAIN, signal });
+    for (const conversation of [transport, own]) {
+      isRefusing = true;
+      const refused = await see(conversation?.exchange(echo('x')) ?? NEVER);
+      assert.match(String(refused.end), 'answered 429');
+      isRefusing = false;
+      assert.is((await see(conversation?.exchange(echo('x')) ?? NEVER)).end, 'completed');
     }
   });
 });
