@@ -11,8 +11,8 @@ export function nearest(written: string, candidates: readonly string[]): string 
 }
 
 /**
- * The nearest word, but only when it is another one and the difference is probably a typing error: one edit in two letters,
- * two in six. Else undefined.
+ * The nearest word, but only when the difference is probably a typing error: one edit in two letters, two in six.
+ * Else undefined.
  */
 export function nearMiss(
   written: string,
@@ -24,16 +24,16 @@ export function nearMiss(
   const { word, edits } = found;
   const letters = Math.min(written.length, word.length);
   const slips = letters >= LETTERS_FOR_TWO ? MAX_SLIPS : letters >= LETTERS_FOR_ONE ? 1 : 0;
-  return edits > 0 && edits <= slips ? word : undefined;
+  return edits <= slips ? word : undefined;
 }
 
 /** False for a word that must not be found. Asked only about near ones, because rights to names may be long lists. */
 type IsShown = (word: string) => boolean;
 
-/** `did you mean "files"?` for such a near miss; else undefined. */
+/** `did you mean "files"?` for a near miss that is another word; else undefined. */
 export function didYouMean(written: string, candidates: readonly string[]): string | undefined {
   const word = nearMiss(written, candidates);
-  return word === undefined ? undefined : `did you mean "${word}"?`;
+  return word === undefined || word === written ? undefined : `did you mean "${word}"?`;
 }
 
 /** The near miss of a name that a caller sent, among names of servers: of any length, and of any number. See `nearMiss`. */
