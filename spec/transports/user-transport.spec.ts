@@ -117,17 +117,21 @@ for (const [written, shown] of [
   });
 }
 
-test('a tool of the server that is named like that of a user without a connection answers itself', async () => {
-  const { ask, answer, servers } = await opened(new Set(['ada']));
-  await answer(LIST, ADA);
+test('a server may have a tool with the name `connect` of its own, whatever the size of its answers', async () => {
+  const { answer, servers } = await opened(new Set(['ada']));
+  const connect = { method: 'tools/call', params: { name: 'connect' } };
+  await answer(connect, ADA);
   const server = servers.get('ada');
   assert.ok(server);
-  const large = `{"content":[{"type":"text","text":"${'x'.repeat(LIMITS.parsedMessageBytes)}"}]}`;
-  server.onExchange = (exchange) => exchange.end({ kind: 'result', result: JsonText.ofText(large) });
-  const { events, failures } = ask({ method: 'tools/call', params: { name: 'connect' } }, ADA);
-  await passTurns(20);
-  const [event] = events;
-  assert.equal([failures.length, event?.kind === 'result' && event.result.bytes.length], [0, large.length]);
+  const textOf = async (value: object) => {
+    server.onExchange = (exchange) => exchange.result(value);
+    return (await answer(connect, ADA)).content[0].text;
+  };
+  const long = 'x'.repeat(LIMITS.parsedMessageBytes);
+  for (const text of ['short', long])
+    assert.is(await textOf({ content: [{ type: 'text', text, isError: true }] }), text);
+  for (const text of ['no such tool', long])
+    assert.match(await textOf({ content: [{ type: 'text', text }], isError: true }), 'connected');
 });
 
 test('a user without a connection sees one tool, and every call leads to the address', async () => {

@@ -28,7 +28,7 @@ import {
   noOwnAccount,
 } from '../domain/calls/connection-required.ts';
 import { type ExchangeRequest, toolOf } from '../domain/calls/exchange.ts';
-import { type ExchangeEvent, outcomeOf } from '../domain/calls/exchange-event.ts';
+import type { ExchangeEvent } from '../domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../domain/errors/backend-errors.ts';
 import { hasCode } from '../domain/errors/errors.ts';
 import { tooMany } from '../domain/errors/request-errors.ts';
@@ -36,7 +36,7 @@ import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import type { TransportKind } from '../domain/instances/transport-kinds.ts';
 import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../domain/json/json.ts';
 import { editedFields, REMOVED, withFields } from '../domain/json/json-fields.ts';
-import { OPEN_BRACE, skipSpace } from '../domain/json/json-scanner.ts';
+import { memberBytes, OPEN_BRACE, skipSpace } from '../domain/json/json-scanner.ts';
 import type { Notification, ServerMessage } from '../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../domain/mcp/jsonrpc.ts';
 import {
@@ -344,7 +344,8 @@ const PRIVATE = Buffer.from('"cacheScope":"private"');
 /** The server has no such tool; one of that name has answered otherwise. */
 function connectedAlready(event: ExchangeEvent): ExchangeEvent {
   const isRefused =
-    event.kind === 'error' || (event.kind === 'result' && outcomeOf('tools/call', event) === 'tool_error');
+    event.kind === 'error' ||
+    (event.kind === 'result' && memberBytes(event.result.bytes, 'isError')?.toString() === 'true');
   return isRefused ? textResult('Your account is connected: list the tools again.') : event;
 }
 
