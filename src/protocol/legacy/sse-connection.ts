@@ -138,7 +138,7 @@ export class SseConnection {
       const { id, errorCode } = rpcFailureOf(thrown);
       // Another node may take it, or the stream has ended.
       if (id === null || errorCode === 'SHUTTING_DOWN' || this.#isClosed) {
-        if (this.#position.end(requests)) this.#sendPosition();
+        this.#forget(requests);
         throw thrown;
       }
       this.#fail(thrown, reply, requests);
@@ -177,7 +177,7 @@ export class SseConnection {
     try {
       initializing = this.#deps.legacy.post(parsed, { ...served, reply: answers });
     } catch (thrown) {
-      this.#position.end(requests); // its id may be used again
+      this.#forget(requests);
       throw thrown;
     }
     this.#stage = 'opening';
@@ -227,6 +227,11 @@ export class SseConnection {
     const requests = this.#position.begin(parsed);
     if (requests.length > 0) this.#sendPosition();
     return requests;
+  }
+
+  /** They were refused: their ids may be used again. */
+  #forget(requests: readonly JsonRpcId[]): void {
+    if (this.#position.end(requests)) this.#sendPosition();
   }
 
   /** Clients without positions do not say which answers they have. */
