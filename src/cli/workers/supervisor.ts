@@ -57,8 +57,8 @@ export async function runSupervisor(config: Config, options: SupervisorOptions):
   const stop = listenForStop((error) => log.fatal({ err: error }, 'uncaught error; shutting down'));
   const pass = (signal: NodeJS.Signals): void => workers.stop(signal);
   for (const signal of SIGNALS) process.on(signal, pass);
-  void stop.first.then(async ({ exitCode }) => {
-    if (exitCode !== 0) workers.stop('SIGTERM');
+  void stop.first.then(async ({ cause, exitCode }) => {
+    if (exitCode !== 0 || cause === 'SIGHUP') workers.stop('SIGTERM');
     workers.killAfter(longestStopMs);
     // The delay before the stop is over at once after a second signal, as in the workers.
     if (config.shutdownDelayMs > 0 && exitCode === 0) await stop.wait(config.shutdownDelayMs);
@@ -84,7 +84,8 @@ export async function runSupervisor(config: Config, options: SupervisorOptions):
 const HEARD_MS = 1_000;
 /** The longest wait of a connection that came back for another worker, in ms: a silent worker is killed before. */
 const RETURNED_MS = 10_000;
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const;
+/** The signals that are passed on as they are. A hangup is not: only this process knows whether its terminal was closed. */
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGBREAK'] as const;
 
 /** One of the workers, with the process that is this worker now. */
 interface Slot {

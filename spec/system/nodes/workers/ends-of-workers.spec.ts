@@ -33,6 +33,18 @@ onLinux('the supervisor is killed: its workers end, with their programs', async 
   assert.equal(socketFolders(gateway.program), []);
 });
 
+onLinux(
+  'a hangup without a terminal, as under nohup, ends nothing: a killed worker is started again',
+  async () => {
+    const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
+    gateway.program.signal('SIGHUP');
+    const [first] = gateway.pids();
+    process.kill(first, 'SIGKILL');
+    await gateway.program.complains(/worker 1 has ended \(SIGKILL\); it is started again/);
+    await becomes(() => gateway.pids()[0] !== first && gateway.pids().length === 2, true);
+  },
+);
+
 onLinux('the supervisor is killed: a worker that hangs is killed 10 s later', async () => {
   const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
   const [first, second] = gateway.pids();
