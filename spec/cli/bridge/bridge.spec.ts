@@ -193,6 +193,31 @@ test('does not repeat the request of a client that initializes again while its l
   assert.is(opened, 3);
 });
 
+test('does not repeat a request that its client has cancelled, and does not answer it', async () => {
+  let asked = 0;
+  const { bridge, lines } = await open(async (request, response) => {
+    const body = (await request.toArray()).join('');
+    const isRead = body.includes('resources/read');
+    response.writeHead(body.includes('notifications/') ? 202 : 200, {
+      'mcp-session-id': 's',
+      'content-type': isRead ? 'text/event-stream' : 'application/json',
+    });
+    if (!isRead) return response.end(body.includes('"initialize"') ? INITIALIZED : '');
+    asked += 1;
+    response.write(': begun\n\n');
+    bridge.receive('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}');
+    return setImmediate(() => response.end());
+  });
+  bridge.receive(JSON.stringify(initialize()));
+  bridge.receive('{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"test://a"}}');
+  await eventually(
+    async () => asked,
+    (times) => times > 0,
+  );
+  await bridge.close(); // once all requests have ended
+  assert.equal([asked, lines.length], [1, 1]);
+});
+
 test('a refusal without an end is answered by its status', async () => {
   const { bridge, lines } = await open((request, response) => {
     request.resume();

@@ -112,9 +112,13 @@ export class Bridge {
       await this.#opening;
     } else if (message.modernVersion !== undefined && message.method !== CANCELLED) {
       await this.#request(message);
-    } else if (message.modernVersion !== undefined || cancelled?.message.modernVersion !== undefined) {
-      cancelled?.abort.abort(); // without sessions the end of the connection cancels
+    } else if (
+      message.modernVersion !== undefined ||
+      cancelled?.pending.message.modernVersion !== undefined
+    ) {
+      cancelled?.pending.abort.abort(); // without sessions the end of the connection cancels
     } else {
+      if (cancelled !== undefined) this.#pending.delete(cancelled.key); // the end of its answer is no reason to repeat it
       const before = this.#opening;
       const passed = before.then(() =>
         message.ids.length > 0 ? this.#request(message) : this.#notify(message),
@@ -242,11 +246,14 @@ export class Bridge {
     if (method === INITIALIZED && response.ok) this.#listen();
   }
 
-  /** The request that this message cancels, if it is pending. */
-  #cancelledBy({ method, params }: BridgeMessage): Pending | undefined {
+  /** The request that this message cancels, and its key, if it is pending. */
+  #cancelledBy({ method, params }: BridgeMessage) {
     const id = method === CANCELLED ? readId(params.requestId) : undefined;
-    if (id === undefined) return undefined;
-    return this.#pending.get(idKey(id)) ?? this.#pending.get(idKey(numberMeant(id) ?? id));
+    for (const key of id === undefined ? [] : [idKey(id), idKey(numberMeant(id) ?? id)]) {
+      const pending = this.#pending.get(key);
+      if (pending !== undefined) return { key, pending };
+    }
+    return undefined;
   }
 
   // --- the session -----------------------------------------------------------------------------------------
@@ -287,6 +294,7 @@ export class Bridge {
       const answer = await this.#options.link.send(this.#post(message, this.#session, signal));
       await readMessages(answer, async () => {}); // the client has had its answer
     }
+    signal.throwIfAborted(); // also while the last answer was read
     this.#options.log('the session was lost and has been reopened');
     this.#listen();
     // The server may offer other features now.
