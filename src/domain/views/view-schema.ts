@@ -43,7 +43,10 @@ export const ToolAnnotations = Type.Object(
 );
 
 function byTool<S extends Type.TSchema>(schema: S, example: unknown) {
-  return Type.Optional(Type.Record(Type.String(), schema, { maxProperties: MAX_TOOLS, examples: [example] }));
+  const names = Type.String({ pattern: '^[\\s\\S]*$' }); // that of any string leaves out line breaks
+  return Type.Optional(
+    Type.Record(names, schema, { ...CLOSED, maxProperties: MAX_TOOLS, examples: [example] }),
+  );
 }
 
 const NewName = Type.String({ pattern: `^[A-Za-z0-9_-]{1,${NAME_LENGTHS.most}}$`, examples: ['say'] });
