@@ -115,17 +115,25 @@ function isMapped({ variable, argument, header }: ConfigField): boolean {
 }
 
 /** The schema for display: defaults and examples of sensitive settings, and of definitions for them, are masked. */
-export function withoutSecretDefaults(schema: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const entries = Object.entries(schema).map(([name, value]) => {
-    const mayHide = /^(properties|\$defs|definitions)$/.test(name) && isJsonObject(value);
-    return [name, mayHide ? Object.fromEntries(Object.entries(value).map(withoutSecret)) : value];
+export function withoutSecretDefaults(schema: SettingValues): Record<string, unknown> {
+  const { properties } = schema;
+  const secrets = new Set<unknown>();
+  for (const { name, isSecret } of configFieldsOf({ config_schema: schema })) {
+    const written = isSecret && isJsonObject(properties) ? properties[name] : undefined;
+    if (isSecret) secrets.add(`#/properties/${name}`).add(isJsonObject(written) ? written.$ref : undefined);
+  }
+  const shown = (path: string, rules: unknown) =>
+    isJsonObject(rules) && (rules.sensitive === true || secrets.has(path)) ? masked(rules) : rules;
+  const entries = Object.entries(schema).map(([section, value]) => {
+    if (!SECTIONS.includes(section) || !isJsonObject(value)) return [section, value];
+    const own = Object.entries(value).map(([name, rules]) => [name, shown(`#/${section}/${name}`, rules)]);
+    return [section, Object.fromEntries(own)];
   });
   return Object.fromEntries(entries);
 }
 
-function withoutSecret([name, rules]: readonly [string, unknown]): [string, unknown] {
-  return [name, isJsonObject(rules) && rules.sensitive === true ? masked(rules) : rules];
-}
+/** The parts of a schema with the rules of settings. */
+const SECTIONS: readonly string[] = ['properties', '$defs', 'definitions'];
 
 function masked({ default: value, examples, ...rest }: JsonObject): JsonObject {
   return { ...rest, ...(value === undefined ? {} : { default: '***' }) };
