@@ -27,6 +27,11 @@ test('yields names, ids and data of several lines, and skips comments', async ()
   ]);
 });
 
+test('keeps the line separators of Unicode, which end no line', async () => {
+  const [event] = await eventsOf([new TextEncoder().encode('data: "a\u2028b\u2029"\n\n')]);
+  assert.is(event?.data, '"a\u2028b\u2029"');
+});
+
 test('yields the same events for any chunks of bytes', async () => {
   const bytes = new TextEncoder().encode('event: a\ndata: ä€😀\r\n\r\nevent: b\nid: 2\ndata: two\n\n');
   const expected = await eventsOf([bytes]);

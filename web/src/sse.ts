@@ -46,7 +46,7 @@ function eventOf(block: string): ServerEvent | undefined {
   let id: string | undefined;
   const data: string[] = [];
   for (const line of block.split(/\r?\n/)) {
-    const [, field, value = ''] = /^([a-z]+): ?(.*)$/.exec(line) ?? [];
+    const [, field, value = ''] = /^([a-z]+): ?(.*)$/s.exec(line) ?? [];
     if (field === 'event') name = value;
     else if (field === 'id') id = value;
     else if (field === 'data') data.push(value);
