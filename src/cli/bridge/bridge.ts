@@ -118,7 +118,7 @@ export class Bridge {
     ) {
       cancelled?.pending.abort.abort(); // without sessions the end of the connection cancels
     } else {
-      if (cancelled !== undefined) this.#pending.delete(cancelled.key); // the end of its answer is no reason to repeat it
+      if (cancelled !== undefined) this.#pending.delete(cancelled.key); // the end of its answer does not repeat it
       const before = this.#opening;
       const passed = before.then(() =>
         message.ids.length > 0 ? this.#request(message) : this.#notify(message),
