@@ -27,6 +27,9 @@ export interface Instance {
   readonly command: string | null;
   readonly args: readonly string[];
   readonly working_dir: string | null;
+  /** The container in which its command runs. */
+  readonly container?: string;
+  readonly force?: boolean;
   readonly era?: string;
   /** Names only: the values are masked. */
   readonly env_vars: Readonly<Record<string, string>>;

@@ -80,7 +80,7 @@ function Actions({ instance, onGone }: { readonly instance: Instance; readonly o
       <button type="button" onClick={() => void command(instance, 'restart')}>
         Restart
       </button>
-      {(instance.endpoint ?? instance.command) !== null && (
+      {(instance.endpoint ?? instance.command) !== null && instance.container === undefined && (
         <a
           class="button"
           href={href('register', { template: instance.template_name, instance: instance.id })}

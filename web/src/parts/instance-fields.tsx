@@ -174,7 +174,7 @@ export function bodyOf(
           command: text('command'),
           working_dir: text('working_dir'),
           env_vars: pairs(text('env_vars'), '=', edited !== undefined),
-          secret_env_vars: edited?.secret_env_vars,
+          ...(edited === undefined ? {} : keptOf(edited)),
         };
   const metadata = edited === undefined ? {} : { metadata: edited.metadata };
   const all = {
@@ -188,6 +188,12 @@ export function bodyOf(
     Object.entries(all).filter(([, value]) => value !== '' && value !== undefined),
   );
   return { template_name: text('template'), instance };
+}
+
+/** What the form of a program does not show: it stays as it is. */
+function keptOf({ endpoint, transport, node_id, force, secret_env_vars }: Instance) {
+  const served = endpoint === null ? {} : { endpoint, transport };
+  return { ...served, node: node_id ?? undefined, force, secret_env_vars };
 }
 
 function pairs(
