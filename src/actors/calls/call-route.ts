@@ -35,23 +35,15 @@ export interface CallRoute {
 }
 
 /**
- * What the call does next: send its request, wait, or one of two steps without data. `wait`: until `until$`, which is cold, emits
- * once; then the call asks its route again. An error of it refuses the call. `full`: all instances that may take the call are at
- * their capacity. `none`: no instance may take it.
+ * What the call does next. It sends its request, or waits until `until$`, which is cold, emits once; then it asks its route
+ * again. An error of `until$` refuses the call. `full`: all instances that may take the call are at their capacity. `none`: no
+ * instance may.
  */
 export type Step =
   | SendStep
   | { readonly kind: 'wait'; readonly until$: Observable<unknown> }
-  | { readonly kind: 'full' | 'none' };
-
-/** The steps without data: one shared object each, since every call uses them. */
-const FULL: Step = { kind: 'full' };
-export const NO_STEP: Step = { kind: 'none' };
-
-/** The step of a route that has no instance now. */
-export function stepWithout(kind: 'full' | 'none'): Step {
-  return kind === 'full' ? FULL : NO_STEP;
-}
+  | 'full'
+  | 'none';
 
 /** The step that sends the call to this instance now, in the same synchronous block (see Pool.pick). */
 export interface SendStep {

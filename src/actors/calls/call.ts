@@ -21,15 +21,14 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Attempt } from './attempt.ts';
 import { Attempts } from './attempts.ts';
 import type { CallEvents, NumberedAttempt } from './call-events.ts';
-import {
-  type AttemptPlan,
-  type CallDeps,
-  type CallOptions,
-  NO_STEP,
-  type RunningCall,
-  type SendStep,
-  type Step,
-  type StepReason,
+import type {
+  AttemptPlan,
+  CallDeps,
+  CallOptions,
+  RunningCall,
+  SendStep,
+  Step,
+  StepReason,
 } from './call-route.ts';
 import { Deadline } from './deadline.ts';
 import { Tries } from './tries.ts';
@@ -187,12 +186,12 @@ export class Call implements QueueEntry, RunningCall {
    */
   #step(reason?: StepReason, failed?: AttemptPlan): Step {
     let step = this.#input.route.step(this, reason, failed);
-    while (step.kind === 'send' && this.#lacksTool(step.ref) === 'yes') {
+    while (typeof step !== 'string' && step.kind === 'send' && this.#lacksTool(step.ref) === 'yes') {
       const isOfferedAgain = this.tries.excluded?.has(step.ref.id) === true;
       this.#skip(step.ref);
-      step = isOfferedAgain ? NO_STEP : this.#input.route.step(this, reason, failed);
+      step = isOfferedAgain ? 'none' : this.#input.route.step(this, reason, failed);
     }
-    if (reason === 'move' && step.kind === 'wait') this.tries.noteMove();
+    if (reason === 'move' && step !== 'none') this.tries.noteMove(); // it waits for the move
     return step;
   }
 
@@ -203,10 +202,14 @@ export class Call implements QueueEntry, RunningCall {
 
   /** Sends the call, or first opens what it needs or lists tools; or waits. Returns true when the call was sent. */
   #take(step: Step): boolean {
-    this.#isWaiting = step.kind === 'wait';
-    if (step.kind !== 'send') {
-      if (step.kind === 'wait') this.#waitUntil(step.until$);
-      else this.#joinQueue(step.kind === 'full');
+    this.#isWaiting = false;
+    if (typeof step === 'string') {
+      this.#joinQueue(step === 'full');
+      return false;
+    }
+    if (step.kind === 'wait') {
+      this.#isWaiting = true;
+      this.#waitUntil(step.until$);
       return false;
     }
     const { ref } = step;
@@ -300,7 +303,7 @@ export class Call implements QueueEntry, RunningCall {
   /** Asks the route for the retry. Without an instance it waits for the link to the failed one, if there is one. */
   #retry(failedAt: InstanceRef, reason: StepReason, plan: AttemptPlan | undefined): void {
     const step = this.#step(reason, plan);
-    const linkKnown$ = step.kind === 'none' ? this.tries.untilLinkKnown(this.#deps.clock) : undefined;
+    const linkKnown$ = step === 'none' ? this.tries.untilLinkKnown(this.#deps.clock) : undefined;
     if (linkKnown$ === undefined) {
       this.#take(step);
       return;
@@ -316,7 +319,7 @@ export class Call implements QueueEntry, RunningCall {
     if (silent.ref !== boundAt) return;
     if (!this.tries.mayAbandon(silent, group.pool.outliers.isSuspended(boundAt))) return;
     const step = this.#step('move');
-    if (step.kind !== 'wait') return;
+    if (typeof step === 'string' || step.kind === 'send') return;
     const error = this.#attempts.abandon(silent);
     this.tries.exclude(silent.ref);
     this.tries.noteFailure(silent, error, boundAt);
@@ -330,8 +333,9 @@ export class Call implements QueueEntry, RunningCall {
     if (this.#attempts.areFull || !this.tries.mayHedge(silent, this.#deps.budget)) return;
     this.tries.exclude(silent.ref);
     const step = this.#step('hedge');
+    if (typeof step === 'string') return;
     if (step.kind === 'send') this.#hedgeAt(step, silent);
-    else if (step.kind === 'wait' && this.tries.payHedge(this.#deps.budget)) this.#searchHedge(step.until$);
+    else if (this.tries.payHedge(this.#deps.budget)) this.#searchHedge(step.until$);
   }
 
   #hedgeAt(step: SendStep, silent: Attempt): void {

@@ -7,14 +7,7 @@ import { isRepeatable } from '../../domain/calls/retry-rules.ts';
 import type { CallConversation } from '../../transports/transport.ts';
 import type { TemplateGroup } from '../fleet/template-group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import {
-  type AttemptPlan,
-  type CallRoute,
-  type RunningCall,
-  type SendStep,
-  type Step,
-  stepWithout,
-} from './call-route.ts';
+import type { AttemptPlan, CallRoute, RunningCall, SendStep, Step } from './call-route.ts';
 import type { ExcludedIds } from './tries.ts';
 
 /** Leads a call to the instance that the template's strategy chooses at each step, or to one given instance only. */
@@ -39,7 +32,7 @@ export class DirectRoute implements CallRoute {
       only === undefined
         ? chosenFrom(this.#pool, request, excluded)
         : ifAccepting(only, request, excluded, this.#isContinued);
-    return typeof choice === 'string' ? stepWithout(choice) : new DirectStep(choice, request);
+    return typeof choice === 'string' ? choice : new DirectStep(choice, request);
   }
 }
 

@@ -14,16 +14,14 @@ import { listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
 import type { Linked } from '../../domain/memory/linked-set.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { AttemptEnding } from '../calls/call-events.ts';
-import {
-  type AttemptPlan,
-  type CallRoute,
-  type LocalAnswer,
-  NO_STEP,
-  type RunningCall,
-  type SendStep,
-  type Step,
-  type StepReason,
-  stepWithout,
+import type {
+  AttemptPlan,
+  CallRoute,
+  LocalAnswer,
+  RunningCall,
+  SendStep,
+  Step,
+  StepReason,
 } from '../calls/call-route.ts';
 import { ifAccepting } from '../calls/direct-route.ts';
 import type { Tries } from '../calls/tries.ts';
@@ -93,7 +91,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (reason === 'hedge') return this.#hedge(call.tries);
     const binding = this.#current;
     if (reason === undefined || binding === undefined) return this.#next();
-    return reason === 'move' && !this.#abandon(binding) ? NO_STEP : this.#waitBeforeRetry(call);
+    return reason === 'move' && !this.#abandon(binding) ? 'none' : this.#waitBeforeRetry(call);
   }
 
   // --- for its attempts ------------------------------------------------------------------------------------
@@ -177,7 +175,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
       binding === reservation,
       binding.conversation,
     );
-    if (typeof choice === 'string') return stepWithout(choice);
+    if (typeof choice === 'string') return choice;
     return this.#untilMarked(binding) ?? new SessionStep(this, binding, request, 'session');
   }
 
@@ -211,12 +209,12 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const { binding } = this;
     const request = this.#request;
     const { method } = request;
-    if (!this.#isLifeKnown) return NO_STEP;
+    if (!this.#isLifeKnown) return 'none';
     // A cursor or a task in the answer is known at one instance only.
     const mayBeElsewhere = !setsBackendState(method) && listOf(method) === undefined && !isAboutTask(request);
-    if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return NO_STEP;
+    if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return 'none';
     if (this.#nextHedge !== undefined) return new SessionStep(this, this.#nextHedge, request, 'hedge');
-    if (!this.#mayHedgeBeside(binding, tries)) return NO_STEP;
+    if (!this.#mayHedgeBeside(binding, tries)) return 'none';
     return { kind: 'wait', until$: this.#hedgeBinding(tries) };
   }
 

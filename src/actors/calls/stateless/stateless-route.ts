@@ -28,17 +28,15 @@ import type { ConversationUse } from '../../instances/dedicated-conversations.ts
 import type { InstanceRef } from '../../instances/instance-ref.ts';
 import { type ConversationChoice, conversationFor, NO_TASKS } from '../../instances/process-sharing.ts';
 import type { AttemptEnding } from '../call-events.ts';
-import {
-  type AttemptPlan,
-  type CallRoute,
-  type LocalAnswer,
-  NO_STEP,
-  type Opening,
-  type RunningCall,
-  type SendStep,
-  type Step,
-  type StepReason,
-  stepWithout,
+import type {
+  AttemptPlan,
+  CallRoute,
+  LocalAnswer,
+  Opening,
+  RunningCall,
+  SendStep,
+  Step,
+  StepReason,
 } from '../call-route.ts';
 import { chosenFrom, DirectStep, type InstanceChoice, ifAccepting } from '../direct-route.ts';
 import type { Dispatcher } from '../dispatcher.ts';
@@ -116,7 +114,7 @@ class StatelessRoute implements CallRoute {
     if (reason === 'hedge') return this.#hedge(call);
     if (reason === 'reopen') this.#reopen(failed);
     const choice = this.#choose(call.tries.excluded);
-    return typeof choice === 'string' ? stepWithout(choice) : this.#sendStep(choice, call);
+    return typeof choice === 'string' ? choice : this.#sendStep(choice, call);
   }
 
   #reopen(failed: AttemptPlan | undefined): void {
@@ -148,18 +146,18 @@ class StatelessRoute implements CallRoute {
   }
 
   /**
-   * A step for a second attempt if an instance can take the call at once; otherwise NO_STEP. Over a pipe another
+   * A step for a second attempt if an instance can take the call at once; otherwise none. Over a pipe another
    * instance would have to start a program first.
    */
   #hedge(call: RunningCall): Step {
-    if (this.#bound !== undefined) return NO_STEP;
+    if (this.#bound !== undefined) return 'none';
     const ref = chosenFrom(this.#group.pool, this.#request, call.tries.excluded);
-    if (typeof ref === 'string') return NO_STEP;
+    if (typeof ref === 'string') return 'none';
     const choice = this.#conversationFor(ref);
     const isReady = isDedicated(choice)
       ? isNetworked(ref.definition) && this.#takeIfOpen(ref)
       : choice !== 'noTasks' && choice !== 'unknownMethod';
-    return isReady ? this.#sendStep(ref, call, choice) : NO_STEP;
+    return isReady ? this.#sendStep(ref, call, choice) : 'none';
   }
 
   #sendStep(ref: InstanceRef, call: RunningCall, choice = this.#conversationFor(ref)): SendStep {
