@@ -50,26 +50,12 @@ export interface SendStep {
   readonly kind: 'send';
   readonly ref: InstanceRef;
   /**
-   * How the request is sent, or what comes first. Called only when the call is about to be sent, because a
-   * dedicated conversation may be taken here. Throws what an opening may throw.
+   * How the request is sent, or what happens in its place: that is cold, and emits once, the answer that the gateway gives
+   * itself, or undefined when something is open at the instance, and the call asks its route again. An error of it counts as a
+   * failed attempt there. Called only when the call is about to be sent, because a dedicated conversation may be taken here.
+   * Throws what an opening may throw.
    */
-  plan(): AttemptPlan | LocalAnswer | Opening;
-}
-
-/**
- * Says that the call first opens something at the instance. When `opened$` emits once, the call asks its route again;
- * an error of `opened$` counts as a failed attempt at the instance. `opened$` is cold.
- */
-export interface Opening {
-  readonly opened$: Observable<unknown>;
-}
-
-/**
- * An answer that the gateway gives itself, without a request to the backend. An error of `answer$` counts as a failed
- * attempt. `answer$` is cold.
- */
-export interface LocalAnswer {
-  readonly answer$: Observable<FinalEvent>;
+  plan(): AttemptPlan | Observable<FinalEvent | undefined>;
 }
 
 /**

@@ -239,8 +239,11 @@ export class Call implements QueueEntry, RunningCall {
     }
     const waitMs = this.#passedMs;
     const failed = (error: GatewayError): void => this.#preparationFailed(ref, error);
-    if ('opened$' in plan) this.#waitFor(plan.opened$, () => this.tryNow(), failed);
-    else this.#waitFor(plan.answer$, (event) => this.#answer(ref, event, waitMs), failed);
+    const done = (answer: FinalEvent | undefined): void => {
+      if (answer === undefined) this.tryNow();
+      else this.#answer(ref, answer, waitMs);
+    };
+    this.#waitFor(plan, done, failed);
     return false;
   }
 

@@ -27,7 +27,7 @@ import { isLogLevel, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE } from '../../domain/mcp/
 import { SubscriptionRequests } from '../../domain/sessions/subscription-requests.ts';
 import { answerOf } from '../../transports/gateway-requests.ts';
 import type { Conversation } from '../../transports/transport.ts';
-import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
+import type { AttemptPlan } from '../calls/call-route.ts';
 import { BACKEND_ANSWER_MS, type ClientSubscription } from '../subscriptions/resource-subscriptions.ts';
 import type { Binding } from './binding/binding.ts';
 import type { SessionCore } from './session-core.ts';
@@ -70,7 +70,7 @@ export class BackendState {
   }
 
   /** How to carry out a request of `setsBackendState`: forwarded to the backend, or answered by the gateway. */
-  plan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer {
+  plan(request: ExchangeRequest, binding: Binding): AttemptPlan | Observable<FinalEvent> {
     const { method, params } = request;
     const value = method === SET_LEVEL ? params?.level : params?.uri;
     if (typeof value !== 'string')
@@ -114,17 +114,21 @@ export class BackendState {
     for (const uri of [...this.#releases.keys()]) this.#setRelease(uri, undefined);
   }
 
-  #subscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan | LocalAnswer {
+  #subscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan | Observable<FinalEvent> {
     if (!this.uris.has(uri) && this.uris.size >= LIMITS.subscriptionsPerClient) {
       return refusal(`This client has too many subscriptions (${LIMITS.subscriptionsPerClient}).`);
     }
     const add = () => this.#add(uri, binding, undefined);
     if (hasOwnState(binding)) return this.#forwarded(uri, request, binding, add);
     if (binding.handshake.era !== 'legacy') return answered(add);
-    return { answer$: defer(() => this.#join(uri, request, binding)) };
+    return defer(() => this.#join(uri, request, binding));
   }
 
-  #unsubscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan | LocalAnswer {
+  #unsubscribe(
+    request: ExchangeRequest,
+    uri: string,
+    binding: Binding,
+  ): AttemptPlan | Observable<FinalEvent> {
     const remove = (): void => this.#remove(uri);
     if (hasOwnState(binding)) return this.#forwarded(uri, request, binding, remove);
     return answered(() => {
@@ -242,15 +246,14 @@ function forwarded(request: ExchangeRequest, { conversation }: Binding, agreed: 
 }
 
 /** An answer of `{}`, given once the action is done. */
-function answered(act: () => Promise<void> | void): LocalAnswer {
+function answered(act: () => Promise<void> | void): Observable<FinalEvent> {
   const answer = (): FinalEvent => ({ kind: 'result', result: JsonText.ofValue({}) });
-  const answer$ = defer(() => {
+  return defer(() => {
     const done = act();
     return done instanceof Promise ? from(done).pipe(map(answer)) : of(answer());
   });
-  return { answer$ };
 }
 
-function refusal(message: string): LocalAnswer {
-  return { answer$: of({ kind: 'error', error: { code: RPC.invalidParams, message } }) };
+function refusal(message: string): Observable<FinalEvent> {
+  return of({ kind: 'error', error: { code: RPC.invalidParams, message } });
 }

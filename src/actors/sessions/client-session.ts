@@ -20,7 +20,6 @@ import type { AllSessions, SessionRow } from '../../domain/sessions/all-sessions
 import { type McpSession, SessionActivity } from '../../domain/sessions/mcp-session.ts';
 import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
 import type { SessionValue, StoredBinding, StoredHandshake } from '../../domain/sessions/session-value.ts';
-import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import { Tries } from '../calls/tries.ts';
 import { noHealthyError } from '../fleet/no-instance.ts';
 import type { TemplateGroup } from '../fleet/template-group.ts';
@@ -302,7 +301,7 @@ export class ClientSession implements McpSession, SessionCore {
     else this.#finish();
   }
 
-  backendStatePlan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer | undefined {
+  backendStatePlan(request: ExchangeRequest, binding: Binding) {
     return setsBackendState(request.method) ? this.#ensuredBackendState.plan(request, binding) : undefined;
   }
 

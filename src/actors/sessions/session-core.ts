@@ -3,9 +3,10 @@
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import type { UnsafeMark } from '../../domain/sessions/all-sessions.ts';
 import type { SessionValue } from '../../domain/sessions/session-value.ts';
-import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
+import type { AttemptPlan } from '../calls/call-route.ts';
 import type { Tries } from '../calls/tries.ts';
 import type { TemplateGroup } from '../fleet/template-group.ts';
 import type { Binding } from './binding/binding.ts';
@@ -59,7 +60,10 @@ export interface SessionCore {
    */
   findHedgeBinding(tries: Tries, signal: AbortSignal): Promise<Binding>;
   /** How to carry out a request of `setsBackendState`; undefined for all other requests. */
-  backendStatePlan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer | undefined;
+  backendStatePlan(
+    request: ExchangeRequest,
+    binding: Binding,
+  ): AttemptPlan | Observable<FinalEvent> | undefined;
   /** Called when a request begins: marks the session as used, and gives it an actor. */
   used(): void;
   callEnded(): void;

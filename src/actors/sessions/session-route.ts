@@ -5,7 +5,7 @@
 
 import { from, Observable, of } from 'rxjs';
 import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
-import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
+import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { isRepeatable } from '../../domain/calls/retry-rules.ts';
 import { type GatewayError, moreTelling, perhapsDelivered } from '../../domain/errors/errors.ts';
 import { capacityYielded } from '../../domain/errors/session-errors.ts';
@@ -14,15 +14,7 @@ import { listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
 import type { Linked } from '../../domain/memory/linked-set.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { AttemptEnding } from '../calls/call-events.ts';
-import type {
-  AttemptPlan,
-  CallRoute,
-  LocalAnswer,
-  RunningCall,
-  SendStep,
-  Step,
-  StepReason,
-} from '../calls/call-route.ts';
+import type { AttemptPlan, CallRoute, RunningCall, SendStep, Step, StepReason } from '../calls/call-route.ts';
 import { ifAccepting } from '../calls/direct-route.ts';
 import type { Tries } from '../calls/tries.ts';
 import type { YieldingCall } from '../fleet/wait-queue.ts';
@@ -124,7 +116,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   /** How to carry out a request of `setsBackendState`; undefined for other requests, and for continued calls. */
-  backendStatePlan(binding: Binding): AttemptPlan | LocalAnswer | undefined {
+  backendStatePlan(binding: Binding): AttemptPlan | Observable<FinalEvent> | undefined {
     return binding === this.reservation ? undefined : this.#session.backendStatePlan(this.#request, binding);
   }
 
@@ -313,14 +305,14 @@ class SessionStep implements SendStep, AttemptPlan {
     this.place = place;
   }
 
-  plan(): AttemptPlan | LocalAnswer {
+  plan(): AttemptPlan | Observable<FinalEvent> {
     const { binding, request } = this;
     if (this.place === 'hedge') this.#route.hedgeSent();
-    else if (isMixedTask(request, binding)) return { answer$: of(NO_TASKS) };
+    else if (isMixedTask(request, binding)) return of(NO_TASKS);
     else {
       this.#route.bindTo(binding);
       const plan = this.#route.backendStatePlan(binding);
-      if (plan !== undefined && 'answer$' in plan) return plan;
+      if (plan !== undefined && !('request' in plan)) return plan;
       this.#forwarded = plan;
       // Before sending: afterwards the transport that knew the tool may be gone.
       this.#isCounted = !isRepeatable(request, this.ref) && this.#route.countUnsafe();

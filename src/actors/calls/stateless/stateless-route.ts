@@ -28,16 +28,7 @@ import type { ConversationUse } from '../../instances/dedicated-conversations.ts
 import type { InstanceRef } from '../../instances/instance-ref.ts';
 import { type ConversationChoice, conversationFor, NO_TASKS } from '../../instances/process-sharing.ts';
 import type { AttemptEnding } from '../call-events.ts';
-import type {
-  AttemptPlan,
-  CallRoute,
-  LocalAnswer,
-  Opening,
-  RunningCall,
-  SendStep,
-  Step,
-  StepReason,
-} from '../call-route.ts';
+import type { AttemptPlan, CallRoute, RunningCall, SendStep, Step, StepReason } from '../call-route.ts';
 import { chosenFrom, DirectStep, type InstanceChoice, ifAccepting } from '../direct-route.ts';
 import type { Dispatcher } from '../dispatcher.ts';
 import type { ExcludedIds } from '../tries.ts';
@@ -169,9 +160,9 @@ class StatelessRoute implements CallRoute {
     ref: InstanceRef,
     choice: Exclude<ConversationChoice, 'direct'>,
     call: RunningCall,
-  ): AttemptPlan | LocalAnswer | Opening {
-    if (choice === 'unknownMethod') return { answer$: of(UNKNOWN_METHOD) };
-    if (choice === 'noTasks') return { answer$: of(NO_TASKS) };
+  ): AttemptPlan | Observable<FinalEvent | undefined> {
+    if (choice === 'unknownMethod') return of(UNKNOWN_METHOD);
+    if (choice === 'noTasks') return of(NO_TASKS);
     if (choice === 'transport')
       return { request: forLegacy(this.#request), receive: isLogged(this.#logLevel) };
     const extensions = choice === 'equalExtensions' ? extensionsOf(this.#client.profile) : undefined;
@@ -197,11 +188,15 @@ class StatelessRoute implements CallRoute {
   }
 
   /** `extensions`: those whose clients share the conversation; undefined for one of the owner alone. */
-  #dedicated(ref: InstanceRef, call: RunningCall, extensions?: JsonObject): AttemptPlan | Opening {
+  #dedicated(
+    ref: InstanceRef,
+    call: RunningCall,
+    extensions?: JsonObject,
+  ): AttemptPlan | Observable<undefined> {
     const plan = this.#taken?.ref === ref ? this.#taken : this.#take(ref, extensions);
     // Whether the bound instance takes the call depends on the conversation.
     const isChosen = this.#bound === undefined || this.#dedicatedAt !== undefined;
-    if (plan.conversation === undefined || !isChosen) return { opened$: this.#open(plan, call) };
+    if (plan.conversation === undefined || !isChosen) return this.#open(plan, call);
     this.#forget(); // from now on the attempt owns the use
     return plan;
   }
@@ -246,7 +241,7 @@ class StatelessRoute implements CallRoute {
    * Opens the dedicated conversation. The opening continues when this call stops waiting, since other calls may use the
    * conversation.
    */
-  #open(plan: DedicatedPlan, { tries, deadline }: RunningCall): Observable<unknown> {
+  #open(plan: DedicatedPlan, { tries, deadline }: RunningCall): Observable<undefined> {
     const { ref, use } = plan;
     const { clock } = this.#deps;
     const ready$ = plan.conversation === undefined ? from(ready(use, this.#logLevel)) : of(undefined);
@@ -324,7 +319,7 @@ function isDedicated(choice: ConversationChoice): boolean {
   return choice === 'dedicated' || choice === 'equalExtensions';
 }
 
-async function ready({ conversation }: ConversationUse, logLevel: string | undefined): Promise<void> {
+async function ready({ conversation }: ConversationUse, logLevel: string | undefined): Promise<undefined> {
   await conversation.requiredOpening;
   if (logLevel !== undefined) await conversation.requireLogLevel(logLevel);
 }
