@@ -60,11 +60,8 @@ test('an answer about the request is final, also for others under way; after any
   };
   assert.equal([after(422, 'fresh'), after(422, 'fresh', 'others')], ['giveUp', 'giveUp']);
   assert.equal([after(422, undefined), after(503, 'fresh'), after(404, 'fresh')], Array(3).fill('elsewhere'));
-  assert.equal(
-    [after(503, 'fresh', 'others'), after(422, undefined, 'others')],
-    ['keepOthers', 'keepOthers'],
-  );
-  assert.is(next({ ...failed('yes', false), progress: 'others' }), 'keepOthers');
+  assert.equal([after(503, 'fresh', 'others'), after(422, undefined, 'others')], ['hedge', 'hedge']);
+  assert.is(next({ ...failed('yes', false), progress: 'others' }), 'hedge');
 });
 
 test('where its session is bound it is done three times more, and not there once it may have arrived twice', () => {

@@ -6,7 +6,7 @@ import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
 import type { RequestTrace } from '../../domain/calls/request-trace.ts';
-import type { RetryKind } from '../../domain/calls/retry-rules.ts';
+import type { TryKind } from '../../domain/calls/retry-rules.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { GatewayEvent } from '../../domain/events/events.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
@@ -26,10 +26,11 @@ export interface CallRoute {
   /** The instance to which the session of the call is bound: there it is repeated, or the session moves. Default: it has no session. */
   readonly boundAt?: InstanceRef | undefined;
   /**
-   * The next step of the call. `reason` says why the call asks again after it was sent; undefined before. `failed`: how the
-   * failed attempt was sent; undefined without one, and for an opening.
+   * The next step of the call. `kind`: the way in which the call goes on, if the route has a step for it, after an attempt, or
+   * the opening before one, has failed or was silent for too long; undefined before the call was sent. `failed`: how the failed
+   * attempt was sent; undefined without one, and for an opening.
    */
-  step(call: RunningCall, reason?: StepReason, failed?: AttemptPlan): Step;
+  step(call: RunningCall, kind?: TryKind, failed?: AttemptPlan): Step;
   /** Called when the call is over: releases what the route holds for it. */
   end?(): void;
 }
@@ -57,13 +58,6 @@ export interface SendStep {
    */
   plan(): AttemptPlan | Observable<FinalEvent | undefined>;
 }
-
-/**
- * Why a call asks its route again. A `RetryKind`: an attempt, or the opening before it, has failed or was silent for too long,
- * and the call goes on in this way if the route has a step for it. `hedge`: the silent attempt continues; the route may offer
- * an instance for one more beside it, now or after a wait.
- */
-export type StepReason = RetryKind | 'hedge';
 
 /** What all calls of one gateway share. */
 export interface CallDeps extends Timing {

@@ -10,7 +10,7 @@ import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { type ExchangeRequest, ownerIdOf, type SourcedEvent, toolOf } from '../../domain/calls/exchange.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
-import { isRepeatable } from '../../domain/calls/retry-rules.ts';
+import { isRepeatable, type TryKind } from '../../domain/calls/retry-rules.ts';
 import { backendTimeout, queueFull } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, atInstance, type GatewayError, moreTelling } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
@@ -21,15 +21,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Attempt } from './attempt.ts';
 import { Attempts } from './attempts.ts';
 import type { CallEvents, NumberedAttempt } from './call-events.ts';
-import type {
-  AttemptPlan,
-  CallDeps,
-  CallOptions,
-  RunningCall,
-  SendStep,
-  Step,
-  StepReason,
-} from './call-route.ts';
+import type { AttemptPlan, CallDeps, CallOptions, RunningCall, SendStep, Step } from './call-route.ts';
 import { Deadline } from './deadline.ts';
 import { Tries } from './tries.ts';
 
@@ -138,7 +130,7 @@ export class Call implements QueueEntry, RunningCall {
     if (next === 'reopen' || !group.has(at.ref)) this.tries.readmit(at.ref);
     else this.tries.exclude(at.ref);
     if (next === 'giveUp') this.giveUp();
-    else if (next === 'keepOthers') this.#hedge();
+    else if (next === 'hedge') this.#hedge();
     else this.#retry(at.ref, next, plan);
   }
 
@@ -184,14 +176,14 @@ export class Call implements QueueEntry, RunningCall {
    * Asks the route for a step to an instance that may have the tool. It must be sent in the same turn: see Pool.pick. A session
    * offers the instance to which it is bound again and again.
    */
-  #step(reason?: StepReason, failed?: AttemptPlan): Step {
-    let step = this.#input.route.step(this, reason, failed);
+  #step(kind?: TryKind, failed?: AttemptPlan): Step {
+    let step = this.#input.route.step(this, kind, failed);
     while (typeof step !== 'string' && step.kind === 'send' && this.#lacksTool(step.ref) === 'yes') {
       const isOfferedAgain = this.tries.excluded?.has(step.ref.id) === true;
       this.#skip(step.ref);
-      step = isOfferedAgain ? 'none' : this.#input.route.step(this, reason, failed);
+      step = isOfferedAgain ? 'none' : this.#input.route.step(this, kind, failed);
     }
-    if (reason === 'move' && step !== 'none') this.tries.noteMove(); // it waits for the move
+    if (kind === 'move' && step !== 'none') this.tries.noteMove(); // it waits for the move
     return step;
   }
 
@@ -304,8 +296,8 @@ export class Call implements QueueEntry, RunningCall {
   }
 
   /** Asks the route for the retry. Without an instance it waits for the link to the failed one, if there is one. */
-  #retry(failedAt: InstanceRef, reason: StepReason, plan: AttemptPlan | undefined): void {
-    const step = this.#step(reason, plan);
+  #retry(failedAt: InstanceRef, kind: TryKind, plan: AttemptPlan | undefined): void {
+    const step = this.#step(kind, plan);
     const linkKnown$ = step === 'none' ? this.tries.untilLinkKnown(this.#deps.clock) : undefined;
     if (linkKnown$ === undefined) {
       this.#take(step);

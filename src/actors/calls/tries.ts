@@ -6,12 +6,12 @@
 
 import type { Observable } from 'rxjs';
 import {
-  type AfterFailure,
   type CallFailure,
   mayAbandon,
   mayAwaitLink,
   mayHedge,
   nextAfter,
+  type TryKind,
 } from '../../domain/calls/retry-rules.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
@@ -97,7 +97,7 @@ export class Tries {
    * the request arrived; if an earlier attempt may have delivered it, the recorded failure says `unknown`. `boundAt`: see
    * CallRoute.
    */
-  decide(at: NumberedAttempt, failed: CallFailure, boundAt: InstanceRef | undefined): AfterFailure {
+  decide(at: NumberedAttempt, failed: CallFailure, boundAt: InstanceRef | undefined): TryKind | 'giveUp' {
     const { error, progress } = failed;
     const next = nextAfter(failed, {
       attemptsLeft: this.left,

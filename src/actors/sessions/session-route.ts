@@ -6,7 +6,7 @@
 import { from, Observable, of } from 'rxjs';
 import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
-import { isRepeatable } from '../../domain/calls/retry-rules.ts';
+import { isRepeatable, type TryKind } from '../../domain/calls/retry-rules.ts';
 import { type GatewayError, moreTelling, perhapsDelivered } from '../../domain/errors/errors.ts';
 import { capacityYielded } from '../../domain/errors/session-errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
@@ -14,7 +14,7 @@ import { listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
 import type { Linked } from '../../domain/memory/linked-set.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { AttemptEnding } from '../calls/call-events.ts';
-import type { AttemptPlan, CallRoute, RunningCall, SendStep, Step, StepReason } from '../calls/call-route.ts';
+import type { AttemptPlan, CallRoute, RunningCall, SendStep, Step } from '../calls/call-route.ts';
 import { ifAccepting } from '../calls/direct-route.ts';
 import type { Tries } from '../calls/tries.ts';
 import type { YieldingCall } from '../fleet/wait-queue.ts';
@@ -78,12 +78,12 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return this.onlyInstance;
   }
 
-  step(call: RunningCall, reason?: StepReason): Step {
+  step(call: RunningCall, kind?: TryKind): Step {
     this.#call = call;
-    if (reason === 'hedge') return this.#hedge(call.tries);
+    if (kind === 'hedge') return this.#hedge(call.tries);
     const binding = this.#current;
-    if (reason === undefined || binding === undefined) return this.#next();
-    return reason === 'move' && !this.#abandon(binding) ? 'none' : this.#waitBeforeRetry(call);
+    if (kind === undefined || binding === undefined) return this.#next();
+    return kind === 'move' && !this.#abandon(binding) ? 'none' : this.#waitBeforeRetry(call);
   }
 
   // --- for its attempts ------------------------------------------------------------------------------------

@@ -42,14 +42,9 @@ export interface CallHistory {
  * The way in which a call is tried again. `elsewhere`: at another instance. `here`: where its session is bound, after a
  * pause. `move`: at another instance, but only if its session moves there. `reopen`: at the same instance in a new
  * conversation; the failure does not count, because the reused one had ended unnoticed and no backend got the request.
+ * `hedge`: at another instance beside attempts that continue, if mayHedge allows one more.
  */
-export type RetryKind = 'elsewhere' | 'here' | 'move' | 'reopen';
-
-/**
- * The step that follows a failure. `keepOthers`: the other attempts continue, and one more may begin beside them, see
- * mayHedge. `giveUp`: the failure is final, also for other attempts.
- */
-export type AfterFailure = RetryKind | 'keepOthers' | 'giveUp';
+export type TryKind = 'elsewhere' | 'here' | 'move' | 'reopen' | 'hedge';
 
 /** Retries of a call where its session is bound. */
 const MAX_AT_BOUND = 3;
@@ -71,16 +66,16 @@ export function isRepeatable(
 }
 
 /**
- * The step that follows a failure. A retry also needs an instance, which the route of the call may not have, and,
- * after `delivered: 'unknown'`, room in the retry budget.
+ * The way in which a call goes on after a failure. `giveUp`: the failure is final, also for other attempts. A retry also needs an
+ * instance, which the route of the call may not have, and, after `delivered: 'unknown'`, room in the retry budget.
  */
 export function nextAfter(
   failed: CallFailure,
   { attemptsLeft, retriesMade, hasReopened, hasMoved, bound }: CallHistory,
-): AfterFailure {
+): TryKind | 'giveUp' {
   const { error, sentIn, progress } = failed;
   if (sentIn !== undefined && isAboutRequest(error)) return 'giveUp';
-  if (progress === 'others') return 'keepOthers';
+  if (progress === 'others') return 'hedge';
   if (progress === 'answering' || !mayRepeat(failed)) return 'giveUp';
   const reachedNobody = error.delivered === 'no';
   if (sentIn === 'reused' && !hasReopened && reachedNobody && isUnanswered(error)) return 'reopen';

@@ -5,6 +5,7 @@
 import { from, type Observable, of, tap } from 'rxjs';
 import type { ExchangeRequest, SourcedEvent } from '../../../domain/calls/exchange.ts';
 import { type ExchangeEvent, type FinalEvent, isAnswered } from '../../../domain/calls/exchange-event.ts';
+import type { TryKind } from '../../../domain/calls/retry-rules.ts';
 import { backendTimeout } from '../../../domain/errors/backend-errors.ts';
 import { isUnanswered } from '../../../domain/errors/errors.ts';
 import { isNetworked } from '../../../domain/instances/transport-kinds.ts';
@@ -28,7 +29,7 @@ import type { ConversationUse } from '../../instances/dedicated-conversations.ts
 import type { InstanceRef } from '../../instances/instance-ref.ts';
 import { type ConversationChoice, conversationFor, NO_TASKS } from '../../instances/process-sharing.ts';
 import type { AttemptEnding } from '../call-events.ts';
-import type { AttemptPlan, CallRoute, RunningCall, SendStep, Step, StepReason } from '../call-route.ts';
+import type { AttemptPlan, CallRoute, RunningCall, SendStep, Step } from '../call-route.ts';
 import { chosenFrom, DirectStep, type InstanceChoice, ifAccepting } from '../direct-route.ts';
 import type { Dispatcher } from '../dispatcher.ts';
 import type { ExcludedIds } from '../tries.ts';
@@ -101,9 +102,9 @@ class StatelessRoute implements CallRoute {
     return this.#dedicatedAt?.ref ?? this.#bound;
   }
 
-  step(call: RunningCall, reason?: StepReason, failed?: AttemptPlan): Step {
-    if (reason === 'hedge') return this.#hedge(call);
-    if (reason === 'reopen') this.#reopen(failed);
+  step(call: RunningCall, kind?: TryKind, failed?: AttemptPlan): Step {
+    if (kind === 'hedge') return this.#hedge(call);
+    if (kind === 'reopen') this.#reopen(failed);
     const choice = this.#choose(call.tries.excluded);
     return typeof choice === 'string' ? choice : this.#sendStep(choice, call);
   }
