@@ -8,7 +8,6 @@ import type { CallConversation } from '../../transports/transport.ts';
 import type { TemplateGroup } from '../fleet/template-group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { AttemptPlan, CallRoute, RunningCall, SendStep, Step } from './call-route.ts';
-import type { ExcludedIds } from './tries.ts';
 
 /** Leads a call to the instance that the template's strategy chooses at each step, or to one given instance only. */
 export class DirectRoute implements CallRoute {
@@ -43,7 +42,7 @@ export type InstanceChoice = InstanceRef | 'full' | 'none';
 export function chosenFrom(
   pool: Pool<InstanceRef>,
   request: ExchangeRequest,
-  excluded: ExcludedIds,
+  excluded: ReadonlySet<string> | undefined,
 ): InstanceChoice {
   const options = { excluded, isRepeatable: (ref: InstanceRef) => isRepeatable(request, ref) };
   const ownerId = ownerIdOf(request);
@@ -58,7 +57,7 @@ export function chosenFrom(
 export function ifAccepting(
   ref: InstanceRef,
   request: ExchangeRequest,
-  excluded: ExcludedIds,
+  excluded: ReadonlySet<string> | undefined,
   isContinued: boolean,
   conversation?: CallConversation,
 ): InstanceChoice {

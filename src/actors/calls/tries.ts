@@ -25,9 +25,6 @@ import type { RetryBudget } from './retry-budget.ts';
 /** Time after a failure within which an instance of another node learns whether that node can be reached, in ms. */
 const LINK_KNOWN_MS = 10;
 
-/** Ids of instances that are not chosen; undefined while there are none. */
-export type ExcludedIds = ReadonlySet<string> | undefined;
-
 /** The tries of one call or search, at the instances of one template. */
 export class Tries {
   /** The number of tries that may still be made; never negative. Those of a call at an instance that it cannot leave count, too. */
@@ -49,15 +46,15 @@ export class Tries {
   #uncertainAt: InstanceRef | undefined;
 
   /** `excluded`: ids of instances that are not tried at all. */
-  constructor(left: number, excluded?: ExcludedIds) {
+  constructor(left: number, excluded?: ReadonlySet<string>) {
     this.left = left;
     if (excluded !== undefined) this.#excluded = new Set(excluded);
   }
 
   // --- how often, and where --------------------------------------------------------------------------------
 
-  /** The ids of instances that failed, were silent or lack the tool. */
-  get excluded(): ExcludedIds {
+  /** The ids of instances that failed, were silent or lack the tool; undefined while there are none. */
+  get excluded(): ReadonlySet<string> | undefined {
     return this.#excluded;
   }
 

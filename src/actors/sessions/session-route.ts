@@ -168,7 +168,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
       binding.conversation,
     );
     if (typeof choice === 'string') return choice;
-    return this.#untilMarked(binding) ?? new SessionStep(this, binding, request, 'session');
+    return this.#untilMarked(binding) ?? new SessionStep(this, binding, request, false);
   }
 
   /**
@@ -205,7 +205,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     // A cursor or a task in the answer is known at one instance only.
     const mayBeElsewhere = !setsBackendState(method) && listOf(method) === undefined && !isAboutTask(request);
     if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return 'none';
-    if (this.#nextHedge !== undefined) return new SessionStep(this, this.#nextHedge, request, 'hedge');
+    if (this.#nextHedge !== undefined) return new SessionStep(this, this.#nextHedge, request, true);
     if (!this.#mayHedgeBeside(binding, tries)) return 'none';
     return { kind: 'wait', until$: this.#hedgeBinding(tries) };
   }
@@ -276,9 +276,6 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 }
 
-/** The binding of an attempt: that of the session, or one beside it. */
-type AttemptPlace = 'session' | 'hedge';
-
 /**
  * One attempt of a call: at the session's binding, or at a hedge binding beside it. The call belongs to the hedge
  * binding once that answers.
@@ -289,25 +286,25 @@ class SessionStep implements SendStep, AttemptPlan {
   readonly request: ExchangeRequest;
   readonly conversation: Binding['conversation'];
   readonly binding: Binding;
-  readonly place: AttemptPlace;
+  readonly #isHedge: boolean;
   readonly #route: SessionRoute;
   /** True for an attempt that is not safe to repeat, if it counts: see SessionRoute.countUnsafe. */
   #isCounted = false;
   /** The plan that forwards a request of `setsBackendState`; undefined for other requests. */
   #forwarded: AttemptPlan | undefined;
 
-  constructor(route: SessionRoute, binding: Binding, request: ExchangeRequest, place: AttemptPlace) {
+  constructor(route: SessionRoute, binding: Binding, request: ExchangeRequest, isHedge: boolean) {
     this.#route = route;
     this.binding = binding;
     this.ref = binding.ref;
     this.conversation = binding.conversation;
     this.request = request;
-    this.place = place;
+    this.#isHedge = isHedge;
   }
 
   plan(): AttemptPlan | Observable<FinalEvent> {
     const { binding, request } = this;
-    if (this.place === 'hedge') this.#route.hedgeSent();
+    if (this.#isHedge) this.#route.hedgeSent();
     else if (isMixedTask(request, binding)) return of(NO_TASKS);
     else {
       this.#route.bindTo(binding);

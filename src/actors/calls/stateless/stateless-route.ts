@@ -32,7 +32,6 @@ import type { AttemptEnding } from '../call-events.ts';
 import type { AttemptPlan, CallRoute, RunningCall, SendStep, Step } from '../call-route.ts';
 import { chosenFrom, DirectStep, type InstanceChoice, ifAccepting } from '../direct-route.ts';
 import type { Dispatcher } from '../dispatcher.ts';
-import type { ExcludedIds } from '../tries.ts';
 import type { StatelessConversations } from './stateless-conversations.ts';
 
 /** What the calls of all clients without a session share. */
@@ -105,7 +104,7 @@ class StatelessRoute implements CallRoute {
   step(call: RunningCall, kind?: TryKind, failed?: AttemptPlan): Step {
     if (kind === 'hedge') return this.#hedge(call);
     if (kind === 'reopen') this.#reopen(failed);
-    const choice = this.#choose(call.tries.excluded);
+    const choice = this.#choose(call);
     return typeof choice === 'string' ? choice : this.#sendStep(choice, call);
   }
 
@@ -121,7 +120,7 @@ class StatelessRoute implements CallRoute {
     taken?.use.end();
   }
 
-  #choose(excluded: ExcludedIds): InstanceChoice {
+  #choose({ tries: { excluded } }: RunningCall): InstanceChoice {
     const bound = this.#bound;
     const request = this.#request;
     if (this.#dedicatedAt !== undefined) {
