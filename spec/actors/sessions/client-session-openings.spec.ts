@@ -279,8 +279,8 @@ test('a session that may wait long waits for the probe of another one, however l
   const ends = ['first', 'second'].map((ownerId) => {
     const end = new AbortController();
     const needs = { group: harness.fleet.templates.group('t'), ownerId, profile: ASKABLE, asksForLog: false };
-    const options = { tries: new Tries(3), withinMs: LIMITS.callHardBoundMs };
-    void binder.findBinding({ ...needs, ...options }, end.signal).catch(codeOf);
+    const options = { tries: new Tries(3), withinMs: LIMITS.callHardBoundMs, signal: end.signal };
+    void binder.findBinding({ ...needs, ...options }).catch(codeOf);
     return end;
   });
   await settled();
@@ -304,7 +304,7 @@ test('closes a new conversation in which what a backend remembers cannot be rest
     restoreBackendState: () => Promise.reject(backendUnavailable('it broke', { delivered: 'unknown' })),
   };
   const failure: unknown = await binder
-    .findBinding({ ...needs, tries: new Tries(3), withinMs: 1_000 }, signal)
+    .findBinding({ ...needs, tries: new Tries(3), withinMs: 1_000, signal })
     .catch((thrown: unknown) => thrown);
   assert.match(failure instanceof Error ? failure.message : '', 'it broke');
   assert.is(harness.conversations('a')[0]?.isClosed, true);

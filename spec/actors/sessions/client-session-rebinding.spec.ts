@@ -121,15 +121,15 @@ test('binds again to the instance that it left only if there is no other', async
     asksForLog: false,
   };
   const { signal } = new AbortController();
-  const order = () => ({ ...needs, tries: new Tries(3), last: harness.ref('a'), withinMs: 1_000 });
+  const order = () => ({ ...needs, tries: new Tries(3), last: harness.ref('a'), withinMs: 1_000, signal });
   for (let n = 0; n < 4; n += 1) {
-    const binding = await binder.findBinding(order(), signal);
+    const binding = await binder.findBinding(order());
     assert.is(binding.ref.id, 'b');
     binding.leave();
   }
   harness.ref('b').drain();
   await settled();
-  const binding = await binder.findBinding(order(), signal);
+  const binding = await binder.findBinding(order());
   assert.is(binding.ref.id, 'a');
   binding.leave();
 });

@@ -263,13 +263,11 @@ export class ClientSession implements McpSession, SessionCore {
     const isOnlyThere = (this.#calls?.needDedicated && isServed(context)) || isReturning(context);
     const tries = new Tries(isOnlyThere ? 1 : this.group.policy.maxRetries + 1);
     const first = isOnlyThere ? from : this.#first;
-    const options = { ...this.#needs, tries, first, last: from, withinMs: bindTimeoutMs(context) };
-    if (from !== undefined) return this.#binder.findBinding(options, signal);
+    const options = { ...this.#needs, tries, first, last: from, withinMs: bindTimeoutMs(context), signal };
+    if (from !== undefined) return this.#binder.findBinding(options);
     this.deps.budget.countCall(); // the call that needs a further binding is counted already
     const isRecovered = this.generation !== undefined || this.#options.part?.isRecovered === true;
-    return isRecovered
-      ? this.#binder.findRecovered(options, signal)
-      : this.#binder.findBinding(options, signal);
+    return isRecovered ? this.#binder.findRecovered(options) : this.#binder.findBinding(options);
   }
 
   get usableBinding(): Binding | undefined {
@@ -285,8 +283,13 @@ export class ClientSession implements McpSession, SessionCore {
 
   findHedgeBinding({ left, excluded }: Tries, signal: AbortSignal): Promise<Binding> {
     const needs = { ...this.#needs, asksForLog: false, restoreBackendState: undefined };
-    const options = { ...needs, tries: new Tries(left, excluded), withinMs: timeoutFor(this.group.policy) };
-    return this.#binder.findBinding(options, signal);
+    const options = {
+      ...needs,
+      tries: new Tries(left, excluded),
+      withinMs: timeoutFor(this.group.policy),
+      signal,
+    };
+    return this.#binder.findBinding(options);
   }
 
   untilBound(needsDedicated = false): Observable<Binding> {

@@ -88,19 +88,19 @@ export class Binder {
    * next one; the first binding that opens is used, and the others are closed. Rejects with the last failure, or with
    * NO_HEALTHY_INSTANCE, and leaves nothing open then. Source: ADR 40.
    */
-  findBinding(options: SearchOptions, signal: AbortSignal): Promise<Binding> {
-    const open = (ref: InstanceRef, ended: AbortSignal) => this.#open(ref, options, ended);
-    return searchBinding(this.deps, options, signal, open);
+  findBinding(options: SearchOptions): Promise<Binding> {
+    return searchBinding(this.deps, options, (ref, signal) => this.#open(ref, { ...options, signal }));
   }
 
   /** Like `findBinding`, for the first binding of a recovered session: only some of these search at the same time. */
-  findRecovered(options: SearchOptions, signal: AbortSignal): Promise<Binding> {
+  findRecovered(options: SearchOptions): Promise<Binding> {
     // By template, too: one whose backend hangs does not delay the others.
     const shareId = `${options.ownerId} ${options.group.template}`;
-    return this.#recovered.take({ shareId, signal, start: () => this.findBinding(options, signal) });
+    return this.#recovered.take({ shareId, signal: options.signal, start: () => this.findBinding(options) });
   }
 
-  async #open(ref: InstanceRef, needs: SearchOptions, signal: AbortSignal): Promise<Binding> {
+  async #open(ref: InstanceRef, needs: SearchOptions): Promise<Binding> {
+    const { signal } = needs;
     const { policy } = needs.group;
     const present = this.at(ref, policy, needs);
     if (present !== undefined) return present;
@@ -108,9 +108,7 @@ export class Binder {
     if (handshake === undefined) throw notConnected();
     const isForLegacy =
       handshake.era === 'modern' && !isNetworked(ref.definition) && !isIsolated(ref, policy);
-    const use = isForLegacy
-      ? await this.#useLegacy(ref, handshake, needs, signal)
-      : await useAt(ref, needs, signal);
+    const use = isForLegacy ? await this.#useLegacy(ref, handshake, needs) : await useAt(ref, needs);
     const conversation = use?.conversation.inner;
     if (conversation === undefined) {
       this.#keepsDedicated.set(handshake, false);
@@ -139,16 +137,15 @@ export class Binder {
     ref: InstanceRef,
     handshake: Handshake,
     needs: SearchOptions,
-    signal: AbortSignal,
   ): Promise<ConversationUse | undefined> {
     const { scheduler, clock } = this.deps;
-    // `signal` ends the wait earlier.
+    // The signal ends the wait earlier.
     const bounds = { atOnce: 1, atOncePerShare: 1, maxWaitMs: LIMITS.callHardBoundMs };
     const options = { ...bounds, refusal: openingRefused, scheduler, clock };
     const probes = this.#eraProbes.get(handshake) ?? new FairSlots(options);
     this.#eraProbes.set(handshake, probes);
     const useIfLegacy = async (): Promise<ConversationUse | undefined> => {
-      const use = await useAt(ref, needs, signal);
+      const use = await useAt(ref, needs);
       const era = use.conversation.inner?.handshake.era;
       const isLegacy = era !== undefined && era !== 'modern';
       this.#keepsDedicated.set(handshake, isLegacy); // before the others continue
@@ -158,7 +155,7 @@ export class Binder {
       return undefined;
     };
     const start = async () => (this.#keepsDedicated.has(handshake) ? undefined : useIfLegacy());
-    const probed = await probes.take({ shareId: needs.ownerId, signal, start });
+    const probed = await probes.take({ shareId: needs.ownerId, signal: needs.signal, start });
     return probed ?? (this.#keepsDedicated.get(handshake) === true ? useIfLegacy() : undefined);
   }
 }
@@ -167,8 +164,8 @@ export class Binder {
  * Takes a conversation, and resolves when it is open. `inner` is undefined where the backend keeps no dedicated
  * conversations. Rejects with the error of the opening; aborting ends the use.
  */
-async function useAt(ref: InstanceRef, needs: SearchOptions, signal: AbortSignal): Promise<ConversationUse> {
-  const { group, ownerId, profile, session } = needs;
+async function useAt(ref: InstanceRef, needs: SearchOptions): Promise<ConversationUse> {
+  const { group, ownerId, profile, session, signal } = needs;
   const extensions = isShareable(ref, group.policy, needs) ? extensionsOf(profile) : undefined;
   const shared = extensions === undefined ? {} : sharedBy(extensions);
   const use = ref.use({ ownerId, profile, session, ...shared });

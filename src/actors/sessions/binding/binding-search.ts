@@ -36,19 +36,19 @@ export interface SearchOptions extends ClientNeeds {
   readonly last?: InstanceRef | undefined;
   /** The time limit of the whole search in ms, after which the caller aborts it. */
   readonly withinMs: number;
+  /** Aborting it ends the search. */
+  readonly signal: AbortSignal;
 }
 
 /** The longest time after which an opening counts as slow, in ms. */
 const SLOW_OPENING_MS = 1_000;
 
-/** Searches for a binding: see Binder.findBinding. Aborting `signal` ends the search. `open`: opens a binding at one instance. */
+/** Searches for a binding: see Binder.findBinding. `open`: opens a binding at one instance. */
 export function searchBinding(
   { budget, clock, isAccepting }: SessionDeps,
-  options: SearchOptions,
-  signal: AbortSignal,
+  { group, ownerId, tries, first, last, withinMs, signal }: SearchOptions,
   open: (ref: InstanceRef, ended: AbortSignal) => Promise<Binding>,
 ): Promise<Binding> {
-  const { group, ownerId, tries, first, last, withinMs } = options;
   const endsAtMs = clock.now() + withinMs;
   const found = Promise.withResolvers<Binding>();
   /** Aborted as soon as a binding is found. */
