@@ -137,7 +137,7 @@ class StatelessRoute implements CallRoute {
   }
 
   /**
-   * A step for a second attempt if an instance can take the call at once; otherwise none. Over a pipe another
+   * A step for a hedge if an instance can take the call at once; otherwise none. Over a pipe another
    * instance would have to start a program first.
    */
   #hedge(call: RunningCall): Step {
