@@ -118,7 +118,9 @@ export class Bridge {
     ) {
       cancelled?.pending.abort.abort(); // without sessions the end of the connection cancels
     } else {
-      if (cancelled !== undefined) this.#pending.delete(cancelled.key); // the end of its answer does not repeat it
+      // It is not sent again, and not answered.
+      if (cancelled?.pending.message.ids.length === 1) cancelled.pending.abort.abort();
+      else if (cancelled !== undefined) this.#pending.delete(cancelled.key);
       const before = this.#opening;
       const passed = before.then(() =>
         message.ids.length > 0 ? this.#request(message) : this.#notify(message),
