@@ -77,6 +77,32 @@ test('a drained instance that does not open again is not restarted', async () =>
   );
 });
 
+test('a program that never started is restarted when it is healthy', async () => {
+  const there = folder('there');
+  const program = `fs.existsSync(${JSON.stringify(there)}) ? import(${JSON.stringify(STDIO_SERVER)}) : process.exit(3)`;
+  const instance = { id: 'one', command: process.execPath, args: ['-e', program] };
+  await gateway.server.gateway.register('late', instance);
+  await until(() => gateway.server.gateway.instance('late', 'one').snapshot.restarts > 0);
+  writeFileSync(there, '');
+  assert.is(
+    await printed(gateway.run('instance restart late one --wait 10')),
+    'one of late is restarted: healthy',
+  );
+});
+
+test('a drained instance whose account is not connected is restarted, and says that it waits for it', async () => {
+  const record = { id: 'one', state: 'draining', command: null, endpoint: 'https://mail.example/mcp' };
+  const before = { ...record, restarts: 0, reason: 'it is restarting' };
+  const after = { ...record, restarts: 1, reason: 'it waits until its account is connected' };
+  const url = await serve(({ method }, response) =>
+    response.end(JSON.stringify(method === 'POST' ? before : after)),
+  );
+  assert.is(
+    await printed(gateway.run('instance restart mail one --wait 3 --url', url)),
+    'one of mail is restarted: draining, it waits until its account is connected',
+  );
+});
+
 test('instance set changes weight, metadata and era, and nothing without options', async () => {
   assert.is(
     await printed(gateway.run('instance set demo one --weight 7 --metadata zone=a')),

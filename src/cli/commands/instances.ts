@@ -372,15 +372,23 @@ export const instanceRestart = requestCommand({
   wait: {
     until: 'it is healthy again',
     isReached: hasRestarted,
-    textOf: ([template, id], { state }) => `${id} of ${template} is restarted: ${state}`,
+    textOf: ([template, id], record) =>
+      `${id} of ${template} is restarted: ${[record.state, shownReasonOf(record)].filter(Boolean).join(', ')}`,
     failureOf: ([, id = ''], record, seconds) => unhealthy(id, record, seconds, REMAINS),
   },
 });
 
+/** True when it was opened again: it was not open at first, or was opened since. */
+function hasRestarted(record: Fields, first: Fields): boolean {
+  const isOpenedOnce = Number(record.restarts) > Number(first.restarts);
+  if (isOpen(record)) return isOpenedOnce || !isOpen(first);
+  // Only programs count a start that failed. An endpoint has a reason also while its account is not connected.
+  return isOpenedOnce && record.state === 'draining' && typeof record.command !== 'string';
+}
+
 /** A drained instance stays drained; it has a reason until it is open. */
-function hasRestarted({ restarts, state, reason }: Fields, first: Fields): boolean {
-  const isOpen = state === 'healthy' || (state === 'draining' && reason === null);
-  return Number(restarts) > Number(first.restarts) && isOpen;
+function isOpen({ state, reason }: Fields): boolean {
+  return state === 'healthy' || (state === 'draining' && reason === null);
 }
 
 export const instanceSet: Command = {
