@@ -89,6 +89,11 @@ const storedOf = async (session: Session) => {
   return row === undefined ? undefined : readSession(row.value);
 };
 
+const unstoredOf = async (all: readonly Session[]) => {
+  const stored = await Promise.all(all.map(storedOf));
+  return all.filter((_, n) => stored[n] === undefined).map(({ id }) => id);
+};
+
 test('the first row is written at once, those of the next 2 ms together', async () => {
   const many = Array.from({ length: 150 }, (_, n) => new StoredRow(keeper, new Session(`s${n}`), 'new'));
   const saved = Promise.all(many.map((kept) => kept.save()));
@@ -107,12 +112,32 @@ test('a row that the database refuses keeps no other from being written', async 
   };
   const all = Array.from({ length: 20 }, (_, n) => new Session(`s${n}`));
   for (const session of all) new StoredRow(keeper, session, 'new').changed();
-  for (let seconds = 0; seconds < 30; seconds += 1) await pass(1_000);
-  const stored = await Promise.all(all.map(storedOf));
-  assert.equal(
-    all.filter((_, n) => stored[n] === undefined).map(({ id }) => id),
-    ['s7'],
-  );
+  for (let groups = 0; groups < 10; groups += 1) await pass(50);
+  assert.equal(await unstoredOf(all), ['s7']);
+});
+
+test('a row that the database refuses keeps no other from being written at a stop', async () => {
+  const refused = rowKeyOf('s7');
+  beforeInsert = (rows) => {
+    if (rows.some(({ key }) => key === refused)) throw new Error('the value is not accepted');
+  };
+  const all = Array.from({ length: 20 }, (_, n) => new Session(`s${n}`));
+  for (const session of all) new StoredRow(keeper, session, 'new').changed();
+  await keeper.close();
+  assert.equal(await unstoredOf(all), ['s7']);
+});
+
+test('a stop gives up soon when the database refuses all rows, and at once when it is away', async () => {
+  const refusal = new Error('the disk is full');
+  const all = Array.from({ length: 100 }, (_, n) => new Session(`s${n}`));
+  for (const thrown of [databaseUnavailable(new Error('it is away')), refusal]) {
+    operations = [];
+    before = () => Promise.reject(thrown);
+    for (const session of all) new StoredRow(keeper, session, 'new').changed();
+    await keeper.close();
+    const tries = operations.map((operation) => Number(operation.split(' ')[1]));
+    assert.equal(tries, thrown === refusal ? [100, 50, 25, 13, 7, 4, 2, 1, 1] : [100]);
+  }
 });
 
 test('changes within 50 ms are one write, and what is the same again is none', async () => {

@@ -3,6 +3,7 @@
 // changes are written later. Writes are grouped, and there is none per call. Source: ADR 143. session-recovery.ts
 // reads the rows.
 
+import { hasCode } from '../../../domain/errors/errors.ts';
 import { RELEASED } from '../../../domain/nodes/life.ts';
 import type { NodeLife } from '../../../domain/nodes/nodes.ts';
 import type { SessionHolders } from '../../../domain/sessions/session-holder.ts';
@@ -28,8 +29,16 @@ const RETRY_MS = 1_000;
 const MAX_PENDING = 25_000;
 /** The longest wait for the last writes when the gateway stops, in ms. */
 const LAST_MS = 2_000;
+/** The rows that the database refuses, each alone, after which the last writes end. */
+const MAX_REFUSED = 2;
 /** Time from the start of a life to the first deletion of old rows, in ms: the start itself is busy enough. */
 const FIRST_TRIM_MS = 10_000;
+
+/**
+ * How the write of a group ended: `split`: the database refuses it, and gets half of it next; `refused`: a row alone; `away`: it
+ * did not answer.
+ */
+type GroupEnd = 'written' | 'split' | 'refused' | 'away';
 
 interface SessionKeeperOptions {
   readonly store: SessionStore;
@@ -78,14 +87,14 @@ export class SessionKeeper implements RowWriter {
   readonly #idleMs: number;
   readonly #maxSessions: number;
   readonly #pending = new Set<StoredRow>();
-  /** The most rows of the next group: half after a failure, so that a row that the database refuses is soon alone. */
+  /** The most rows of the next group: half after a refusal, so that a row that the database refuses is soon alone. */
   #groupRows = MAX_SESSION_ROWS;
   /** True after a write that failed, or that a client did not wait for any longer. */
   #isStoreAway = false;
   /** The time of the next write, and its cancellation. */
   #next: { readonly atMs: number; readonly cancel: () => void } | undefined;
-  /** The write under way; resolves with false after a failure. */
-  #writing: Promise<boolean> | undefined;
+  /** The write under way. */
+  #writing: Promise<GroupEnd> | undefined;
   #startedAtMs = Number.NEGATIVE_INFINITY;
   #stopTrimming: (() => void) | undefined;
   /** Keys of rows to be released, which any node may claim then; undefined without other nodes. */
@@ -207,12 +216,12 @@ export class SessionKeeper implements RowWriter {
     this.#next = undefined;
     if (this.#writing !== undefined || this.#pending.size === 0) return;
     this.#startedAtMs = this.clock.now();
-    this.#writing = this.#writeGroup().then((isDone) => {
+    this.#writing = this.#writeGroup().then((end) => {
       this.#writing = undefined;
-      if (this.#pending.size === 0) return isDone;
-      if (isDone) this.#schedule([...this.#pending].some((row) => row.isAwaited));
-      else this.#beginIn(RETRY_MS);
-      return isDone;
+      if (this.#pending.size === 0) return end;
+      if (end === 'refused' || end === 'away') this.#beginIn(RETRY_MS);
+      else this.#schedule(end === 'split' || [...this.#pending].some((row) => row.isAwaited));
+      return end;
     });
   }
 
@@ -221,16 +230,18 @@ export class SessionKeeper implements RowWriter {
     this.#next = { atMs: now() + waitMs, cancel: background.alarm(waitMs, () => this.#begin()) };
   }
 
-  /** Writes all changes; stops at the first failure. */
+  /** Writes all changes, as far as the database takes them. */
   async #writeAll(): Promise<void> {
-    while (this.#writing !== undefined || this.#pending.size > 0) {
+    for (let refused = 0; this.#writing !== undefined || this.#pending.size > 0; ) {
       this.#begin();
-      if ((await this.#writing) === false) return;
+      const end = await this.#writing;
+      if (end === 'refused') refused += 1;
+      if (end === 'away' || refused === MAX_REFUSED) return;
     }
   }
 
-  /** Writes one group. Returns false after a failure; the group is then written again later. */
-  async #writeGroup(): Promise<boolean> {
+  /** Writes one group, or keeps it to be written again. */
+  async #writeGroup(): Promise<GroupEnd> {
     const group = [...this.#pending].slice(0, this.#groupRows);
     for (const row of group) this.#pending.delete(row);
     const usedAt = new Date(wallAt(this.clock, this.clock.now())).toISOString();
@@ -260,14 +271,15 @@ export class SessionKeeper implements RowWriter {
       }
       this.#isStoreAway = false;
       this.#groupRows = Math.min(2 * this.#groupRows, MAX_SESSION_ROWS);
-      return true;
-    } catch {
-      // The database is away, or refuses.
-      this.#isStoreAway = true;
-      this.#groupRows = Math.ceil(this.#groupRows / 2);
+      return 'written';
+    } catch (thrown) {
       for (const row of group) this.#pending.add(row); // after all others
+      const isAway = hasCode(thrown, 'DATABASE_UNAVAILABLE');
+      if (!isAway) this.#groupRows = Math.ceil(group.length / 2);
+      if (!isAway && group.length > 1) return 'split';
+      this.#isStoreAway = true;
       for (const row of this.#pending) row.settle(false);
-      return false;
+      return isAway ? 'away' : 'refused';
     }
   }
 
