@@ -86,6 +86,14 @@ test('a further round is not counted, whether the server has a state or not, and
   assert.equal(reached, ['-', 'one sure', 'two sure really', '-', '- sure', '- sure really']);
 });
 
+test('a further round goes to any instance when the server has no state', async () => {
+  questions = [['sure']];
+  const first = await call();
+  await gateway.register('t', { id: 'two', handler }, { waitMs: 5_000 });
+  await gateway.deregister('t', 'one');
+  assert.is((await call(answering(first, 'sure'))).outcome, 'done');
+});
+
 test('each state continues a call once, at whichever node; what a client writes itself continues none', async () => {
   const other = await start();
   const first = await call();

@@ -128,8 +128,8 @@ export class ModernAffinity {
   }
 
   /**
-   * An `input_required` result with its state encrypted. A result without a state is unchanged, since any
-   * instance may be asked next, unless the call was confirmed, or counted: the state then says so.
+   * An `input_required` result with its state encrypted. A result without a state is unchanged, unless the call was confirmed,
+   * or counted. Then the state says so; that of a counted call names no instance, since any may be asked next.
    */
   encryptState(request: ModernRequest, result: JsonText, answer: Answered): JsonText {
     const value = parsedResult(result, 'exactValue');
@@ -138,7 +138,8 @@ export class ModernAffinity {
     const isConfirmed = answer.confirmed !== undefined;
     const needsState = isConfirmed || answer.isCounted === true;
     if (typeof own !== 'string' && (own !== undefined || !needsState)) return result;
-    const state = { ...stateAt(answer), ...(own === undefined ? {} : { [KEYS.own]: own }) };
+    const isOfAny = own === undefined && !isConfirmed;
+    const state = isOfAny ? {} : { ...stateAt(answer), ...(own === undefined ? {} : { [KEYS.own]: own }) };
     const requestState = this.#encryptFor(request, state, isConfirmed ? CONFIRM_MS : undefined);
     return JsonText.ofValue({ ...value, requestState });
   }
@@ -183,7 +184,7 @@ export class ModernAffinity {
       const { inputResponses: _, ...asBefore } = params; // no backend has asked
       return { params: asBefore, instanceId: undefined, confirmation };
     }
-    if (typeof instanceId !== 'string')
+    if (content === undefined || (instanceId !== undefined && typeof instanceId !== 'string'))
       throw invalidParams('Invalid or expired requestState', { reason: 'invalid_request_state' });
     const asGiven = typeof own === 'string' ? { ...params, requestState: own } : params;
     return { params: asGiven, instanceId, confirmation, continues: id };
