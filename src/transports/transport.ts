@@ -17,7 +17,7 @@ export interface Closed extends ProgramEnd {
   /** True when the gateway asked for the end. */
   readonly isExpected: boolean;
   /** True when nothing has failed, and it is to be opened again at once. Default: false. */
-  readonly isReopened?: boolean;
+  readonly opensAtOnce?: boolean;
 }
 
 export const CLOSED_BY_GATEWAY: Closed = { reason: 'closed by the gateway', isExpected: true };

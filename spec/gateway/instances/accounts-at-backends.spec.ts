@@ -126,6 +126,27 @@ accounts(
 );
 
 accounts(
+  'is opened once with a token that its server refuses',
+  withBackend(async (world) => {
+    const { gateway, backend } = world;
+    const auth = { ...shared, scopes: ['write'] }; // the server wants another one for everything
+    await gateway.register('mail', { id: 'mail-1', endpoint: backend.url, auth }, { waitMs: 10_000 });
+    let openings = 0;
+    gateway.on('instance.restarting').subscribe(() => {
+      openings += 1;
+    });
+    const opened = firstValueFrom(gateway.on('instance.healthy'));
+    await world.connect();
+    await opened;
+    for (let calls = 0; calls < 10; calls += 1) {
+      assert.is((await errorOf(world.whoami())).code, 'CONNECTION_REQUIRED');
+      await setTimeout(20); // an opening takes so long
+    }
+    assert.is(openings, 1);
+  }),
+);
+
+accounts(
   'gets no token of the earlier endpoint when its endpoint is replaced, also by one that names the same authorization server',
   withBackend(async (world) => {
     await connected(world);

@@ -63,9 +63,9 @@ export interface InstanceContext extends InstanceActorInput {
   readonly failedStarts: number;
   /**
    * True when the next opening has no back-off: the last transport ended by itself after an answered call, as some programs do by
-   * design (ADR 113), or said so.
+   * design (ADR 113), or its end says that nothing has failed: see Closed.
    */
-  readonly isReopened: boolean;
+  readonly opensAtOnce: boolean;
   /**
    * The monotonic time of the last finished probe or opening, or of the message that replaced a probe, in ms;
    * undefined before.
@@ -202,9 +202,9 @@ export const instanceSetup = setup({
     }),
     recordEnd: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'transport.lost' && event.type !== 'transport.closed') return;
-      const { reason, stderr, exitCode, isReopened = false } = event;
+      const { reason, stderr, exitCode, opensAtOnce = false } = event;
       if (context.opened !== undefined)
-        enqueue.assign({ isReopened: isReopened || (context.opened.hasAnswered && exitCode === 0) });
+        enqueue.assign({ opensAtOnce: opensAtOnce || (context.opened.hasAnswered && exitCode === 0) });
       enqueue.assign({ ...withoutTransport(context), reason, stderr, refusal: event.refusal });
       const openingMs = event.type === 'transport.closed' ? event.openingMs : undefined;
       if (openingMs === undefined) return;
@@ -226,9 +226,9 @@ export const instanceSetup = setup({
      */
     scheduleOpening: assign(({ context }) => {
       const nowMs = context.clock.now();
-      if (context.isReopened)
+      if (context.opensAtOnce)
         return {
-          isReopened: false,
+          opensAtOnce: false,
           shortOpenings: 0,
           openedAtMs: undefined,
           opened: undefined,

@@ -56,7 +56,7 @@ export const instanceMachine = instanceSetup.createMachine({
     shortOpenings: 0,
     openings: 0,
     failedStarts: 0,
-    isReopened: false,
+    opensAtOnce: false,
     checkedAtMs: undefined,
     probedAtMs: 0,
     openedAtMs: undefined,

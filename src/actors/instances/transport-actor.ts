@@ -36,7 +36,7 @@ interface TransportEnd extends ProgramEnd {
   /** The response by which a server refused the opening over HTTP. Default: it did not. */
   readonly refusal?: HttpRefusal | undefined;
   /** True when it is to be opened again at once: see Closed. */
-  readonly isReopened?: boolean;
+  readonly opensAtOnce?: boolean;
 }
 
 /**

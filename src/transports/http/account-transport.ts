@@ -26,7 +26,7 @@ function unknownHandshake({ template }: InstanceDefinition): Handshake {
   const serverInfo = { name: template, version: '' };
   return { era: 'modern', protocolVersion, serverInfo, capabilities, greeting: { capabilities } };
 }
-const AT_ONCE = { isExpected: false, isReopened: true };
+const AT_ONCE = { isExpected: false, opensAtOnce: true };
 const IS_CONNECTED: Closed = { reason: 'its account was connected', ...AT_ONCE };
 const IS_DISCONNECTED: Closed = { reason: 'its account has to be connected', ...AT_ONCE };
 
@@ -40,6 +40,7 @@ export async function openWithAccount(
   await account.check();
   if (account.who === 'user') return new WaitingTransport(account, definition);
   let opened: EndpointTransport | undefined;
+  const before = await tokenOf(account);
   // Later, so that the calls fail for want of a token, not with the transport.
   const tokens = noticing(account.tokens(SHARED), () =>
     clock.background.alarm(0, () => void opened?.end(IS_DISCONNECTED)),
@@ -49,7 +50,16 @@ export async function openWithAccount(
     return opened;
   } catch (thrown) {
     if (!hasCode(thrown, 'CONNECTION_REQUIRED')) throw thrown;
-    return new WaitingTransport(account, definition);
+    return new WaitingTransport(account, definition, before);
+  }
+}
+
+/** The token of the shared account; undefined while none is connected. */
+async function tokenOf(account: BackendAccount): Promise<string | undefined> {
+  try {
+    return await account.tokens(SHARED).current();
+  } catch {
+    return undefined;
   }
 }
 
@@ -87,10 +97,13 @@ class WaitingTransport implements EndpointTransport {
   readonly closed$ = new AsyncSubject<Closed>();
   readonly #account: BackendAccount;
   readonly #definition: InstanceDefinition;
+  readonly #refused: string | undefined;
   readonly #stop: () => void;
 
-  constructor(account: BackendAccount, definition: InstanceDefinition) {
+  /** `refused`: a token with which the server refuses to be opened. */
+  constructor(account: BackendAccount, definition: InstanceDefinition, refused?: string) {
     this.#account = account;
+    this.#refused = refused;
     this.#definition = definition;
     this.handshake = unknownHandshake(definition);
     const isShared = account.who === 'shared';
@@ -149,11 +162,7 @@ class WaitingTransport implements EndpointTransport {
   }
 
   async #endIfConnected(): Promise<void> {
-    try {
-      await this.#account.tokens(SHARED).current();
-    } catch {
-      return; // no account is connected: the transport stays as it is
-    }
-    void this.end(IS_CONNECTED);
+    const token = await tokenOf(this.#account);
+    if (token !== undefined && token !== this.#refused) void this.end(IS_CONNECTED);
   }
 }
