@@ -149,8 +149,7 @@ class FrameAnswer implements ForwardedAnswer {
   }
 
   cancelled(): void {
-    this.#isOver = true;
-    this.#holding?.release();
+    this.#release();
   }
 
   #count(bytes: number): void {
@@ -160,9 +159,14 @@ class FrameAnswer implements ForwardedAnswer {
     if (this.#holding?.set(bytes) === false) this.#end(answerLost(ANSWERS_HOLD_TOO_MUCH, 'unknown'));
   }
 
+  #release(): void {
+    this.#isOver = true;
+    this.#holding?.release();
+  }
+
   #end(error: GatewayError | undefined): void {
     if (this.#isOver) return;
-    this.cancelled();
+    this.#release();
     queueMicrotask(() => this.#sink.ended(error)); // it may not have been sent yet
   }
 }
