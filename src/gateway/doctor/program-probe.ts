@@ -145,7 +145,7 @@ class ProgramWire implements Wire {
     const lines: Buffer[] = [];
     this.#onChange = () => {
       const added = this.#wholeLines();
-      lines.push(...added);
+      for (const line of added) lines.push(line);
       const isHere = added.some((line) => isAnswerTo(line, message.id));
       if (isHere || this.#hasEnded) answered.resolve();
     };
