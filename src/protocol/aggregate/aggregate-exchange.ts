@@ -224,9 +224,10 @@ function sent(
   const viewTimeoutMs = limit.timeout === undefined ? undefined : limit.timeout * 1_000;
   const most = limit.calls_per_minute;
   const events$ = toTemplate(own.template, { ...named, viewTimeoutMs });
-  const bounded$ = events$.pipe(map((sourced) => boundedAnswer(sourced, limit)));
-  if (most === undefined) return bounded$;
-  const counted$ = bounded$.pipe(map((sourced) => ({ ...sourced, isCounted: true as const })));
+  if (most === undefined) return events$.pipe(map((sourced) => boundedAnswer(sourced, limit)));
+  const counted$ = events$.pipe(
+    map((sourced) => ({ ...boundedAnswer(sourced, limit), isCounted: true as const })),
+  );
   const count = () => selection.countCall?.(listed, client.owner, most);
   // The call is not made before it is awaited: its client may have cancelled it while its tool was looked up.
   return defer(() => {
