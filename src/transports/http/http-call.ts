@@ -264,7 +264,8 @@ export class HttpCall implements AnswerSink {
     try {
       await (replaced ?? this.#conversation.tryAnother());
     } catch {
-      if (replaced !== undefined) this.#conversation.sessionLost(); // only when the backend speaks another era now
+      // The shared conversation ends, if the backend speaks another era now.
+      if (replaced !== undefined) this.#conversation.sessionLost();
       this.#takeAnswer(refused); // the status is not about the session
       return false;
     }
