@@ -80,14 +80,15 @@ function Actions({ instance, onGone }: { readonly instance: Instance; readonly o
       <button type="button" onClick={() => void command(instance, 'restart')}>
         Restart
       </button>
-      {(instance.endpoint ?? instance.command) !== null && instance.container === undefined && (
-        <a
-          class="button"
-          href={href('register', { template: instance.template_name, instance: instance.id })}
-        >
-          Edit
-        </a>
-      )}
+      {(instance.endpoint ?? instance.command) !== null &&
+        (instance.container === undefined || instance.command === null) && (
+          <a
+            class="button"
+            href={href('register', { template: instance.template_name, instance: instance.id })}
+          >
+            Edit
+          </a>
+        )}
       <button
         type="button"
         class="danger"
