@@ -19,7 +19,7 @@ import type { Clock } from '../domain/time/clock.ts';
 import type { OAuthStore } from '../persistence/oauth-store.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
-import { Accounts } from './accounts/accounts.ts';
+import { Accounts, type AccountsOptions } from './accounts/accounts.ts';
 import { KeyUse } from './accounts/api-keys.ts';
 import { LoginThrottle } from './accounts/login-throttle.ts';
 import { type IssuedToken, type LoginAttempt, Logins } from './accounts/logins.ts';
@@ -61,8 +61,7 @@ export interface AuthOptions
   readonly clock: Clock;
   /** The instance that first-admin.ts also uses. Default: a new one of cost 12. */
   readonly passwords?: Passwords;
-  /** It is called when the first admin gets a new password or is deleted. Must not throw. */
-  readonly onAdminPasswordChanged?: (() => void) | undefined;
+  readonly onAdminPasswordChanged?: AccountsOptions['onAdminPasswordChanged'];
 }
 
 interface OAuthOptions {

@@ -54,7 +54,6 @@ interface Base extends Timing {
   readonly emit: (event: GatewayEvent) => void;
   readonly plainClock: Clock;
   readonly memory: MemoryBudgets;
-  /** Defaults for settings that a template does not set. */
   readonly policy: TemplatePolicy;
   readonly definitions: ActiveDefinitions;
   readonly isDenied: AddressCheck;

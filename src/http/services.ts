@@ -59,7 +59,6 @@ export interface Services
   readonly peerEvents?: PeerEvents | undefined;
   /** The place where MCP clients sign in. Undefined when they cannot sign in. */
   readonly signIn?: SignIn | undefined;
-  /** Signs users of MCP clients in. Undefined: there is none. */
   readonly authorizationServer?: LazyAuthorizationServer | undefined;
   /** The examinations of servers under way, by caller. */
   readonly examinations: UserShares;

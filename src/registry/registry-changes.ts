@@ -97,7 +97,7 @@ export class RegistryChanges {
     return revision !== undefined;
   }
 
-  /** Applies the changes of other nodes, when earlier changes have ended. DATABASE_UNAVAILABLE. */
+  /** See Registry.reload. */
   catchUp(): Promise<void> {
     return this.#queue.take(() => this.reload(), 'read');
   }

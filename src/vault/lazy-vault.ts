@@ -24,7 +24,6 @@ export class LazyVault {
     });
   }
 
-  /** Resolves when no renewed tokens wait for the database any more. Never rejects. */
   async stored(): Promise<void> {
     await this.#loaded?.stored();
   }

@@ -52,7 +52,6 @@ export class Attempt implements NumberedAttempt, Observer<ExchangeEvent> {
   readonly plan: AttemptPlan;
   readonly sent: AttemptRecord<InstanceRef>;
   readonly number: number;
-  /** True when the backend may get the same request twice without harm. */
   readonly isRepeatable: boolean;
   readonly #call: AttemptedCall;
   readonly #group: TemplateGroup;

@@ -138,7 +138,6 @@ export class InstanceRef implements Candidate {
   get weight(): number {
     return this.definition.weight;
   }
-  /** The number of calls that fill the capacity, without those whose backend waits for its client. */
   get activeCalls(): number {
     return this.calls.active;
   }

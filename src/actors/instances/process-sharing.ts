@@ -82,7 +82,7 @@ interface ChoiceInput {
   readonly sharing: TemplatePolicy['processSharing'];
   readonly profile: ClientProfile;
   readonly request: ExchangeRequest;
-  /** The level of log messages that the request asks for; undefined when it asks for none. */
+  /** See logLevelOf of transports/legacy-form.ts. */
   readonly logLevel: string | undefined;
   /** True when the backend is known to list the same tools to such a client as in its shared process. */
   readonly hasEqualTools: boolean;

@@ -82,7 +82,6 @@ export class ClientSessions implements AllSessions {
     deps.fleet.templates.deleted$.subscribe((template) => void this.#endUnusable(template));
   }
 
-  /** The most sessions with one template, and separately the most aggregate sessions. */
   get max(): number {
     return this.#bounds.max;
   }

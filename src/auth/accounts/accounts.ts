@@ -98,7 +98,6 @@ export class Accounts {
     this.#store = options.store;
   }
 
-  /** The ids of all users, in the order of their creation. */
   userIds(): Promise<readonly CreatedId[]> {
     return this.#store.userIds();
   }

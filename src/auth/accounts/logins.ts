@@ -63,7 +63,6 @@ export class Logins {
     return this.issueToken(await this.checkPassword(attempt), 'password');
   }
 
-  /** A login token for a user who has signed in already. */
   async issueToken(user: User, signedInBy: SignedInBy): Promise<IssuedToken> {
     const { tokens, proofs } = this.#options;
     const { id, ...issued } = await tokens.issue(user, signedInBy);

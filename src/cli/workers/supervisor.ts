@@ -19,7 +19,6 @@ import { openSocketFolder } from './socket-folder.ts';
 interface SupervisorOptions {
   readonly count: number;
   readonly terminal: Pick<Terminal, 'print' | 'columns'>;
-  /** The log. Default: standard error, see log.ts. */
   readonly log?: Logger;
   readonly onReady?: (gateway: { readonly urls: readonly string[] }) => void;
 }

@@ -190,7 +190,6 @@ export class NodeTable {
     this.#onChanged = listener;
   }
 
-  /** The member with this life; undefined for a life that has ended, and for one that the last read did not have. */
   find(life: string): ReachableLife | undefined {
     return this.#known.find(life);
   }
@@ -221,7 +220,6 @@ export class NodeTable {
     if (gone !== undefined) await this.#reads.again();
   }
 
-  /** Whether the member with this life refuses connections of this node. Never rejects. */
   async isRefused(life: string): Promise<boolean> {
     const { clock, prober } = this.#options;
     const peer = this.find(life);

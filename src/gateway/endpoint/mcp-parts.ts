@@ -2,7 +2,7 @@
 // src/actors behind them, which owns sessions, conversations and calls with questions.
 
 import { randomBytes } from 'node:crypto';
-import { endWith, ignoreElements, NEVER, type Observable, Subscription, takeUntil } from 'rxjs';
+import { endWith, ignoreElements, NEVER, Subscription, takeUntil } from 'rxjs';
 import type { Dispatcher } from '../../actors/calls/dispatcher.ts';
 import { CallsWithQuestions } from '../../actors/calls/stateless/calls-with-questions.ts';
 import { StatelessConversations } from '../../actors/calls/stateless/stateless-conversations.ts';
@@ -19,7 +19,7 @@ import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { Store } from '../../persistence/store.ts';
 import { AggregateBackends } from '../../protocol/aggregate/aggregate-backends.ts';
 import { allTemplates } from '../../protocol/aggregate/all-templates.ts';
-import { AggregateLists } from '../../protocol/aggregate/lists/aggregate-lists.ts';
+import { AggregateLists, type AggregateListsDeps } from '../../protocol/aggregate/lists/aggregate-lists.ts';
 import { ToolIndexes } from '../../protocol/aggregate/lists/findable-tools.ts';
 import { StoredLists } from '../../protocol/aggregate/lists/stored-lists.ts';
 import { CallCounts } from '../../protocol/aggregate/views/view-limits.ts';
@@ -29,7 +29,6 @@ import type { McpEndpoint } from '../../protocol/endpoint-types.ts';
 import { CACHE_BYTES } from '../../protocol/template-lists.ts';
 import type { Registry } from '../../registry/registry.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
-import type { UserNotice } from '../instances/accounts-at-backends.ts';
 import type { MemoryBudgets } from '../memory-budgets.ts';
 import { type BackendDeps, hasUserAccounts, TemplateBackends } from './template-backends.ts';
 import { useOnceIn } from './used-confirmations.ts';
@@ -51,13 +50,11 @@ interface McpPartsDeps extends Timing {
   /** The views, and the approved tools of pinned templates and views. */
   readonly registry: Pick<Registry, 'views' | 'approvals'>;
   readonly emit: (event: GatewayEvent) => void;
-  /** Hot: a template of which an instance became healthy. Default: none does. */
-  readonly recovered$?: Observable<string> | undefined;
+  readonly recovered$?: AggregateListsDeps['recovered$'];
   readonly memory: Pick<MemoryBudgets, 'bufferedBytes' | 'declarations' | 'heldQuestions' | 'listReader'>;
   /** Keeps lists of templates over restarts, and records the first use of the id of a confirmation on all nodes. */
   readonly store: Pick<Store, 'kind' | 'lists' | 'oauth' | 'serverTimeMs'>;
-  /** The notices of a server, or of a new connection, to one user. Hot. Default: none. */
-  readonly userNotices$?: Observable<UserNotice> | undefined;
+  readonly userNotices$?: BackendDeps['userNotices$'];
 }
 
 /** The MCP endpoint of a gateway, and everything that clients have open through it. Its creator closes it. */

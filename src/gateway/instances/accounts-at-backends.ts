@@ -86,7 +86,6 @@ export class AccountsAtBackends {
     return this.#vault.open();
   }
 
-  /** The result is undefined when there is no such instance, or none that wants OAuth. */
   targetOf(template: string, instanceId: string): AccountTarget | undefined {
     const ref = this.#options.fleet().find(template, instanceId);
     return ref && targetIn(ref.definition);
@@ -102,7 +101,6 @@ export class AccountsAtBackends {
     return found?.definition.auth?.clientSecret;
   };
 
-  /** The templates whose instances use tokens for this resource. */
   templatesAt(resource: string): readonly string[] {
     const fleet = this.#options.fleet();
     return fleet.templates.names.filter((template) =>
@@ -181,7 +179,6 @@ export class AccountsAtBackends {
     return (await this.connectLinks.linkFor(goal)).url;
   }
 
-  /** Resolves when no renewed tokens wait for the database any more. Never rejects. */
   stored(): Promise<void> {
     return this.#vault.stored();
   }

@@ -21,11 +21,9 @@ export class HttpCallReport implements CallReport {
   tool: string | undefined;
   /** Arguments of the tool as received. Dropped at the end of the request: the client may read its answer much later. */
   arguments: JsonFields[string];
-  /** The template that the latest round is for, and the view through which it came. */
   template: string | undefined;
   view: string | undefined;
   readonly address: string | undefined;
-  /** The instance that works on the request, the last one of several. */
   sentTo: SentTo | undefined;
   /** Including instances that could not be opened. */
   attempts = 0;

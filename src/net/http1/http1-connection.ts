@@ -69,7 +69,6 @@ export class Http1Connection {
     }
   }
 
-  /** The time for which the server keeps the connection without a request, in ms; undefined when it does not say. */
   get keepAliveMs(): number | undefined {
     return this.#parser.keepAliveMs;
   }

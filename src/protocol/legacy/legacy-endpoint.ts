@@ -168,7 +168,6 @@ export class LegacyEndpoint {
     this.#traffic.end(session.id, perhapsDelivered(sessionNotFound()));
   }
 
-  /** Ends the calls that only wait for a disconnected client, now and at each later sweep. */
   dismiss(): Promise<void> {
     return this.#traffic.dismiss();
   }

@@ -23,7 +23,6 @@ export class TrafficBySession {
     this.#scheduler = scheduler;
   }
 
-  /** The number of sessions with state between requests. */
   get size(): number {
     return this.#traffic.size;
   }

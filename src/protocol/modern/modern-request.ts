@@ -34,7 +34,6 @@ export interface ModernRequest {
   readonly params: JsonFields;
   readonly envelope: Envelope;
   readonly owner: Owner;
-  /** The name in the path, of a template or a view; undefined for the path of all templates. */
   readonly pathName: string | undefined;
   readonly backends: Backends;
 }

@@ -167,7 +167,6 @@ export class OtherNodes {
     void this.#table?.readAgain();
   }
 
-  /** Resolves when no call that came here is under way at another node, or after this time. */
   async untilIdle(timeoutMs: number): Promise<void> {
     await this.#channel?.untilIdle(timeoutMs);
   }

@@ -30,7 +30,6 @@ const CONNECT_MS = 5_000;
 export interface PeerChannel {
   /** The nodes to which requests are forwarded. Undefined while none is to be (setting cluster.forward). */
   readonly peers: ForwardingPeers | undefined;
-  /** Opens the link to an instance that another node runs. */
   readonly openInstance: Peers['openInstance'];
   /** Resolves when no call that came here is under way at another node, or after this time. */
   untilIdle(timeoutMs: number): Promise<void>;
@@ -59,7 +58,6 @@ interface PeerChannelOptions {
   readonly serve: PeerListenerOptions['serve'];
   /** The instances of this node. */
   readonly host: InstanceHost;
-  /** True when the session with this id is open on this node. */
   readonly hasSession: (sessionId: string) => boolean;
   readonly counts?: ClusterCounts | undefined;
   /** Tells the others of this node. */

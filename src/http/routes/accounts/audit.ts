@@ -33,9 +33,7 @@ const CallRecord = Type.Object({
   outcome: Outcome,
   duration_ms: integer(12),
   attempts: integer(1),
-  /** SHA-256 of the arguments as they were received. */
   arguments_sha256: nullableText(),
-  /** The beginning of the arguments, if the setting audit.arguments is `full`. */
   arguments: nullableText(),
 });
 

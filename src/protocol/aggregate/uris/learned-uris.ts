@@ -63,12 +63,10 @@ export class LearnedUris {
     this.#deps = deps;
   }
 
-  /** A number that changes when a template was found to have a URI, or not to have it any more. */
   get version(): number {
     return this.#version;
   }
 
-  /** False when no URI was ever found at two templates. */
   get hasShared(): boolean {
     return this.#hasShared;
   }
@@ -104,7 +102,6 @@ export class LearnedUris {
     return isKnown ? known.hasPages : this.#learnNew(list, lists, isWhole);
   }
 
-  /** Learns which of the templates have a skill: the templates that were read and list it now. */
   learnSkills(found: readonly FoundUris[]): Promise<void> {
     return this.#queue.take(() => this.#note('skills', found));
   }

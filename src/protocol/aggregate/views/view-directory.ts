@@ -65,7 +65,6 @@ interface Compiled {
   /** The version of the URIs. */
   readonly uris: number;
   readonly chosen: readonly ChosenItem[];
-  /** The items that the view has and does not list. */
   readonly waiting: Survey['waiting'];
   readonly given: Omit<GivenNames, 'newTargets'>;
   readonly items: readonly JsonObject[];

@@ -95,7 +95,6 @@ export class HttpAnswer implements RequestSink {
     return this.#body?.retryMs;
   }
 
-  /** The id of the event to resume the stream after; undefined when it cannot be resumed. */
   get lastEventId(): string | undefined {
     return this.#body?.lastEventId;
   }
