@@ -3,6 +3,7 @@
 
 import { defineConfig, type Plugin } from 'vite';
 import { TRANSPORT_NAMES, TRANSPORT_TRAITS } from '../src/domain/instances/transport-kinds.ts';
+import { ERA_REVISIONS } from '../src/domain/mcp/mcp.ts';
 
 /** The gateway that `npm run dev:console` talks to. */
 const gateway = process.env.STAGEDOOR_URL ?? 'http://127.0.0.1:8000';
@@ -46,7 +47,10 @@ export default defineConfig(({ command }) => ({
     jsx: { runtime: 'classic', pragma: 'h', pragmaFrag: 'Fragment', development: false },
     inject,
   },
-  define: { ENDPOINT_TRANSPORTS: JSON.stringify(endpointTransports) },
+  define: {
+    ENDPOINT_TRANSPORTS: JSON.stringify(endpointTransports),
+    ERAS: JSON.stringify(Object.entries(ERA_REVISIONS)),
+  },
   plugins: [noPreloads, styleFirst],
   server: { proxy: Object.fromEntries(API.map((path) => [path, gateway])) },
   build: {

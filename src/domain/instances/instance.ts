@@ -1,7 +1,7 @@
 // One instance of a template: its definition, which is stored, and the snapshot of its present state, which is not.
 
 import Type, { type Static } from 'typebox';
-import type { PinnedEra } from '../mcp/mcp.ts';
+import { PINNED_ERAS, type PinnedEra } from '../mcp/mcp.ts';
 import type { InstanceAuth } from './account-connection.ts';
 import { TRANSPORT_NAMES, type TransportKind } from './transport-kinds.ts';
 
@@ -93,7 +93,7 @@ export const InstanceInput = Type.Object(
     auth: Type.Optional(AuthInput),
     transport: Type.Optional(Type.Enum(TRANSPORT_NAMES)),
     /** The era that is spoken with the server; `auto` finds it out. Default: `auto`. Source: ADR 10. */
-    era: Type.Optional(Type.Enum(['auto', 'legacy', 'modern'])),
+    era: Type.Optional(Type.Enum(['auto', ...PINNED_ERAS])),
     /**
      * The node that runs a program: an id, or `any`, for a program on standard input and output. Default: on a
      * database server `any` for such a program without a working directory, else this node. Source: ADR 168.

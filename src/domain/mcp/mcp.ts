@@ -14,8 +14,13 @@ export const MODERN_VERSIONS = ['2026-07-28'] as const;
 /** The protocol family of a backend. `bare`: it refuses `initialize` but answers the methods themselves. */
 export type Era = 'legacy' | 'modern' | 'bare';
 
-/** The era of an instance, as its registration may fix it. */
-export type PinnedEra = 'legacy' | 'modern';
+/** The eras that the registration of an instance may fix, each with its revisions in words. */
+export const ERA_REVISIONS = {
+  legacy: `up to ${LEGACY_VERSIONS[0]}`,
+  modern: `from ${MODERN_VERSIONS[0]}`,
+};
+export type PinnedEra = keyof typeof ERA_REVISIONS;
+export const PINNED_ERAS = Object.keys(ERA_REVISIONS) as PinnedEra[];
 
 /** Name and version of a server, and perhaps more fields. */
 export interface ServerInfo extends JsonObject {

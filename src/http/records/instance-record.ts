@@ -5,6 +5,7 @@ import type { Principal } from '../../domain/accounts/account.ts';
 import { INSTANCE_STATES, type InstanceSnapshot } from '../../domain/instances/instance.ts';
 import { TRANSPORT_KINDS } from '../../domain/instances/transport-kinds.ts';
 import { definedFields } from '../../domain/json/json.ts';
+import { PINNED_ERAS } from '../../domain/mcp/mcp.ts';
 import { ANY_NODE, runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { cutText, lastWords } from '../../domain/text.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
@@ -90,7 +91,7 @@ export const InstanceRecord = named('InstanceRecord', {
   /** Id of the container in which sync found it. */
   container: Type.Optional(Type.String()),
   /** The era of the server, only if the registration fixes it. */
-  era: Type.Optional(Type.Enum(['legacy', 'modern'])),
+  era: Type.Optional(Type.Enum(PINNED_ERAS)),
   force: Type.Optional(Type.Boolean()),
   env_vars: masks({}),
   /** Names of variables that are secret whatever they are called. */

@@ -6,6 +6,8 @@ import { ServerAccountFields, serverAuthOf } from './server-account.tsx';
 
 /** The kinds of transport of an endpoint; the build sets it from the table of the gateway. */
 declare const ENDPOINT_TRANSPORTS: readonly (readonly [name: string, title: string])[];
+/** The eras that a registration may fix, from the same place. */
+declare const ERAS: readonly (readonly [era: string, revisions: string])[];
 
 interface EditedProps {
   readonly edited: Instance | undefined;
@@ -88,8 +90,11 @@ export function EraField({ edited }: EditedProps) {
     <Field label="Protocol era" hint="Choose one only if the server answers wrongly in the other.">
       <select name="era" defaultValue={edited?.era === 'auto' ? '' : edited?.era}>
         <option value="">Found out (auto)</option>
-        <option value="legacy">Legacy, up to 2025-11-25</option>
-        <option value="modern">Modern, from 2026-07-28</option>
+        {ERAS.map(([era, revisions]) => (
+          <option key={era} value={era}>
+            {`${era[0]?.toUpperCase()}${era.slice(1)}, ${revisions}`}
+          </option>
+        ))}
       </select>
     </Field>
   );
