@@ -40,7 +40,7 @@ export function aggregateOf({
   const reported: unknown[] = [];
   const aggregated = new AggregateBackends({
     ...CLOCK,
-    templates,
+    hasTemplate: (template) => templates().includes(template),
     backendsOf,
     sessions,
     listChanges$,

@@ -81,7 +81,8 @@ export class McpParts {
     this.#statelessConversations = new StatelessConversations(memory.declarations, scheduler);
     this.#actors = this.#backendDeps();
     const aggregate = this.#aggregateDeps();
-    const { lists, templates, listChanges$ } = aggregate;
+    const { lists, listChanges$ } = aggregate;
+    const templates = () => deps.fleet.templates.names;
     const selection = allTemplates(lists, templates, scheduler, deps.options.aggregate, listChanges$);
     this.#aggregate = new AggregateBackends({ ...aggregate, selection });
     this.views = this.#makeViews(aggregate);
@@ -134,7 +135,7 @@ export class McpParts {
       indexes: new ToolIndexes({ clock, scheduler }),
       scheduler,
       sessions,
-      templates: () => fleet.templates.names,
+      hasTemplate: (template: string) => fleet.templates.has(template),
       timeoutFor: (template: string, tool?: string, ofViewMs?: number) =>
         timeoutFor(fleet.templates.group(template).policy, tool, ofViewMs),
       movesUnsafe: (template: string) =>

@@ -366,7 +366,7 @@ export class AggregateBackends implements Backends {
 
   /** True for one of `#templates`, without that list: each stream asks for each template. */
   #isThere(template: string, owner: Owner): boolean {
-    return this.#deps.templates().includes(template) && this.#selection.includes(owner, template);
+    return this.#deps.hasTemplate(template) && this.#selection.includes(owner, template);
   }
 
   /** The handshake result: one object for equal results, since each session keeps it. */

@@ -49,7 +49,7 @@ function setUp(owner: Owner = ADA, scheduler = untimedScheduler()) {
   const deps = {
     selection,
     backendsOf: of,
-    templates: () => templates,
+    hasTemplate: (template: string) => templates.includes(template),
     listChanges$,
     scheduler,
     ...CLOCK,

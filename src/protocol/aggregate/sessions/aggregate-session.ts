@@ -91,8 +91,8 @@ export interface AggregateSessionDeps extends Timing {
   ) => Observable<SourcedEvent>;
   readonly selection: Selection;
   readonly backendsOf: (template: string) => Backends;
-  /** All that exist. */
-  readonly templates: () => readonly string[];
+  /** True for a template that exists. */
+  readonly hasTemplate: (template: string) => boolean;
   readonly timeoutFor: (template: string, tool: string | undefined, ofViewMs: number | undefined) => number;
   readonly movesUnsafe: MovesUnsafe;
   /** Hot: changed lists of any template, those of new and removed templates included. Completes with the gateway. */
@@ -394,7 +394,7 @@ export class AggregateSession implements McpSession {
   get #reopened$(): Observable<never> {
     return ticks$(this.#deps.clock, REOPEN_MS).pipe(
       tap(() => {
-        this.#parts.leaveDeleted(this.#deps.templates());
+        this.#parts.leaveDeleted(this.#deps.hasTemplate);
         this.#openSubscribed();
       }),
       ignoreElements(),

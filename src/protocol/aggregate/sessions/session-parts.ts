@@ -66,10 +66,10 @@ export class SessionParts {
     );
   }
 
-  /** Parts with other templates than these are held no longer: they expire when their calls have ended. */
-  leaveDeleted(templates: readonly string[]): void {
+  /** Parts whose template does not exist are held no longer: they expire when their calls have ended. */
+  leaveDeleted(hasTemplate: (template: string) => boolean): void {
     for (const [template, part] of this.#open) {
-      if (templates.includes(template)) continue;
+      if (hasTemplate(template)) continue;
       this.#forget(template, part);
       this.#left.next(part);
     }
