@@ -269,6 +269,15 @@ schemas('state the type of an enumeration of strings', () => {
   assert.equal(describe(Type.Enum([1, 'b'])), { enum: [1, 'b'] });
 });
 
+schemas('describe a pattern in the words of its refusal', () => {
+  const { describe } = schemaWriter();
+  assert.equal(describe(Type.Object({ name: Type.String({ pattern: '^a', 'x-words': 'a name' }) })), {
+    type: 'object',
+    required: ['name'],
+    properties: { name: { type: 'string', pattern: '^a', description: 'a name' } },
+  });
+});
+
 schemas('write a record with any key as additionalProperties, and keep a pattern of keys', () => {
   const { describe } = schemaWriter();
   assert.equal(describe(Type.Record(Type.String(), Type.Integer())), {

@@ -30,10 +30,12 @@ function isNamed(part: unknown): part is TSchema & { readonly schemaName: string
 
 /**
  * Uses the common notation for records with arbitrary names, says that an object without fields has any (linters
- * take it as empty), and names the type of enumerations.
+ * take it as empty), names the type of enumerations, and describes a pattern in the words that its refusal has, too.
  */
 function readable(part: unknown): unknown {
   if (!isObject(part)) return part;
+  const { 'x-words': words, ...others } = part;
+  if (typeof words === 'string') return { ...others, description: words };
   const { patternProperties, ...rest } = part;
   const patterns = isObject(patternProperties) ? Object.entries(patternProperties) : [];
   const [pattern, valueSchema] = patterns[0] ?? [];
