@@ -19,8 +19,8 @@ import { aggregateInstance, splitInstance } from './aggregate/aggregate-names.ts
 export const MAX_OWN_TASKS = 2_500;
 export const MAX_OWNERS = 100;
 /** The most remembered instances that gave one client of a user the same task id, and all clients of the user together. */
-const MAX_TASK_INSTANCES = 8;
-const MAX_USER_INSTANCES = 32;
+export const MAX_TASK_INSTANCES = 8;
+export const MAX_USER_INSTANCES = 32;
 /** The longest id that is remembered, in characters. */
 export const MAX_TASK_ID_LENGTH = 1_024;
 

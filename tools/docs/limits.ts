@@ -44,7 +44,12 @@ import { STDERR_LINE_CHARACTERS, STDERR_LINES } from '../../src/programs/line-ta
 import { STDIN_END_MS, TERMINATE_MS } from '../../src/programs/process-group.ts';
 import { COMPILED_BYTES } from '../../src/protocol/aggregate/views/view-directory.ts';
 import { MAX_PROFILE_UNITS, MAX_PROFILE_VALUES } from '../../src/protocol/client-bounds.ts';
-import { MAX_OWN_TASKS, MAX_OWNERS } from '../../src/protocol/known-tasks.ts';
+import {
+  MAX_OWN_TASKS,
+  MAX_OWNERS,
+  MAX_TASK_INSTANCES,
+  MAX_USER_INSTANCES,
+} from '../../src/protocol/known-tasks.ts';
 import { MAX_UNOPENED } from '../../src/protocol/legacy/legacy-sse.ts';
 import { RESUME_MS, UNOPENED_MS } from '../../src/protocol/legacy/sse-connection.ts';
 import { MAX_STREAMS } from '../../src/protocol/modern/listen-streams.ts';
@@ -267,6 +272,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       'Tasks that a node remembers per user; users',
       `${count(MAX_OWN_TASKS)}; ${count(MAX_OWNERS)}`,
       'the least recently used is forgotten',
+    ],
+    [
+      'Instances that gave one user the same task id; of these, those that gave it one client',
+      `${MAX_USER_INSTANCES}; ${MAX_TASK_INSTANCES}`,
+      'the oldest is forgotten',
     ],
   ],
   'Sessions and processes': [
