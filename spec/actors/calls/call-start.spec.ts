@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
+import type { ToolTrust } from '../../../src/actors/instances/tool-trust.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import {
@@ -10,9 +11,10 @@ import {
   codeOf,
   fails,
   Harness,
+  resultOf,
   silent,
 } from '../../helpers/backends/harness.ts';
-import { FULL, HTTP, STDIO, toolCall } from '../../helpers/backends/profiles.ts';
+import { FULL, HTTP, READ, STDIO, toolCall } from '../../helpers/backends/profiles.ts';
 import { suite } from '../../helpers/suite.ts';
 import { pass, settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 
@@ -23,8 +25,11 @@ let openings: { open(): void; fail(): void }[] = [];
 
 test.after.each(() => harness.close());
 simulateTime(test, () => {
-  harness = new Harness();
+  useHarness(new Harness());
   openings = [];
+});
+function useHarness(used: Harness): void {
+  harness = used;
   const { open } = harness;
   harness.open = (definition, signal) =>
     new Promise((resolve, reject) => {
@@ -32,7 +37,7 @@ simulateTime(test, () => {
       signal.addEventListener('abort', fail);
       openings.push({ open: () => resolve(open(definition, signal)), fail });
     });
-});
+}
 
 test('wait for the first start, and are sent in the order of their arrival', async () => {
   start('a');
@@ -52,6 +57,28 @@ test('wait for a planned restart', async () => {
   await settled();
   openings[1]?.open();
   assert.is(await call.end, 'a');
+});
+
+test('need an approved tool once their template is pinned while they wait', async () => {
+  let isPinned = false;
+  const trust: ToolTrust = {
+    isRequiredFor: () => true,
+    isApproved: (tool) => tool === 'read',
+    digestsOf: async (tools) => new Map(tools.map((tool) => [tool, { own: tool.name, shown: tool.name }])),
+    areUsedEverywhere: async () => false,
+    listed: async () => {},
+  };
+  useHarness(new Harness({ trustOf: () => (isPinned ? trust : undefined) }));
+  start('a');
+  const calls = ['read', 'write'].map((tool) => harness.callStateless(toolCall(tool)));
+  const list = harness.callStateless({ method: 'tools/list' });
+  await settled();
+  isPinned = true;
+  openings[0]?.open();
+  await pass(1_000);
+  const [approved, other] = await Promise.all(calls.map(({ end }) => end));
+  assert.equal([approved, codeOf(other)], ['a', 'TOOL_NOT_FOUND']);
+  assert.equal(await resultOf(list), { tools: [READ] });
 });
 
 test('wait for the successor of their instance, which has the same id, after a failure there', async () => {

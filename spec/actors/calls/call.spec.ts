@@ -145,7 +145,7 @@ test('fails with TOOL_NOT_FOUND also in a session when the look-up takes too lon
     areUsedEverywhere: async () => false,
     listed: async () => {},
   };
-  harness = new Harness({ trust });
+  harness = new Harness({ trustOf: () => trust });
   await harness.add('a', answers());
   const session = await harness.openSession();
   mock.timers.tick(1_000);

@@ -12,7 +12,7 @@ import {
 } from '../../../src/actors/calls/stateless/stateless-route.ts';
 import { Fleet } from '../../../src/actors/fleet/fleet.ts';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
-import type { ToolTrust } from '../../../src/actors/instances/tool-trust.ts';
+import type { TrustOf } from '../../../src/actors/instances/tool-trust.ts';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { ClientSessions } from '../../../src/actors/sessions/client-sessions.ts';
 import { DEFAULT_POLICY, type TemplatePolicy } from '../../../src/balancing/policy.ts';
@@ -110,7 +110,7 @@ export interface HarnessOptions {
   readonly perTurn?: number;
   readonly alarm?: Clock['alarm'];
   /** Default: every definition of a tool is trusted. */
-  readonly trust?: ToolTrust;
+  readonly trustOf?: TrustOf;
 }
 
 /** The bounds of sessions where none are set. */
@@ -154,7 +154,7 @@ export class Harness {
     maxSessions = KEPT.maxSessions,
     maxCallMs,
     perTurn = Number.POSITIVE_INFINITY,
-    trust,
+    trustOf = () => undefined,
     ...timing
   }: HarnessOptions = {}) {
     const scheduler = untimedScheduler(perTurn);
@@ -168,7 +168,7 @@ export class Harness {
       listReader: new ListReader({ scheduler }),
       isAccepting: () => this.isAccepting,
       trace: () => undefined,
-      trustOf: () => trust,
+      trustOf,
       toolLists: new UserShares(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY),
     };
     this.fleet = new Fleet({

@@ -78,11 +78,8 @@ export interface CallDeps extends Timing {
 export interface CallOptions {
   readonly group: TemplateGroup;
   readonly route: CallRoute;
-  /**
-   * The tool that the chosen instance must list; undefined when any instance will do, or when the backend itself may
-   * reject the tool.
-   */
-  readonly wantedTool: string | undefined;
+  /** True: no instance gets a tool that it does not list. False: only while definitions have to be approved. */
+  readonly refusesUnknownTools: boolean;
   /** The timeout that the caller asked for, in ms. Undefined: timeoutFor chooses by view, tool and template. */
   readonly timeoutMs?: number | undefined;
 }

@@ -62,8 +62,7 @@ export class Call implements QueueEntry, RunningCall {
     const { request } = events;
     const { policy } = input.group;
     this.tries = new Tries(policy.maxRetries);
-    const tool = input.wantedTool ?? toolOf(request);
-    const timeoutMs = timeoutFor(policy, tool, request.viewTimeoutMs, input.timeoutMs);
+    const timeoutMs = timeoutFor(policy, toolOf(request), request.viewTimeoutMs, input.timeoutMs);
     this.deadline = new Deadline(this, deps, shortCallTimer, timeoutMs, request.arrivedAtMs);
     this.#attempts = new Attempts(this, this.deadline, deps, input.group, events, subscriber);
   }
@@ -270,8 +269,11 @@ export class Call implements QueueEntry, RunningCall {
 
   /** Whether the instance lacks the wanted tool. `perhaps`: its list does not have the tool, but may be out of date. */
   #lacksTool({ tools }: InstanceRef): 'yes' | 'no' | 'perhaps' {
-    const { wantedTool } = this.#input;
-    if (wantedTool === undefined || tools?.lists(wantedTool, this.#request.view) !== 'no') return 'no';
+    const { group, refusesUnknownTools } = this.#input;
+    const request = this.#request;
+    // The template may have been pinned while the call waited.
+    const wanted = refusesUnknownTools ? toolOf(request) : group.approvedTool(request);
+    if (wanted === undefined || tools?.lists(wanted, request.view) !== 'no') return 'no';
     return tools.mayRefresh && tools !== this.#lookedUp ? 'perhaps' : 'yes';
   }
 
@@ -385,9 +387,9 @@ export class Call implements QueueEntry, RunningCall {
 
   #noInstance(): GatewayError {
     if (!this.#deps.isAccepting()) return shuttingDown();
-    const { group, route, wantedTool } = this.#input;
+    const { group, route } = this.#input;
     return noInstanceError(group, {
-      lacking: this.#isToolLacking ? wantedTool : undefined,
+      lacking: this.#isToolLacking ? toolOf(this.#request) : undefined,
       excluded: this.tries.excluded,
       bound: route.onlyInstance,
       allowed: this.#request.tools,

@@ -47,7 +47,7 @@ export class Dispatcher {
       const { instanceId, timeoutMs, isContinuation = false } = options;
       const only = instanceId === undefined ? undefined : group.ref(instanceId);
       const route = new DirectRoute(group, request, only, isContinuation);
-      return { group, route, wantedTool: toolOf(request), timeoutMs };
+      return { group, route, refusesUnknownTools: true, timeoutMs };
     });
   }
 
@@ -59,16 +59,19 @@ export class Dispatcher {
 
   /** Keeps only trusted tools in a tool list, and adds the annotations that the template sets. */
   #asListed(template: string, events$: Observable<SourcedEvent>): Observable<SourcedEvent> {
-    const { trustOf, fleet } = this.#deps;
-    const trust = trustOf(template);
-    const { annotate = {} } = fleet.templates.has(template) ? fleet.templates.group(template).policy : {};
-    const trusted$ =
-      trust === undefined
-        ? events$
-        : events$.pipe(concatMap((sourced) => this.#trusted(template, sourced, trust)));
-    const isAnnotated = Object.keys(annotate).length > 0;
-    if (!isAnnotated) return trusted$;
-    return trusted$.pipe(concatMap((sourced) => withHints(sourced, annotate, this.#deps.scheduler)));
+    const { trustOf, fleet, scheduler } = this.#deps;
+    const trusted$ = events$.pipe(
+      concatMap((sourced) => {
+        const trust = trustOf(template);
+        return trust === undefined ? [sourced] : this.#trusted(template, sourced, trust);
+      }),
+    );
+    return trusted$.pipe(
+      concatMap((sourced) => {
+        const { annotate = {} } = fleet.templates.has(template) ? fleet.templates.group(template).policy : {};
+        return Object.keys(annotate).length === 0 ? [sourced] : withHints(sourced, annotate, scheduler);
+      }),
+    );
   }
 
   /**

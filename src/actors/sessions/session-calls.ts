@@ -79,7 +79,7 @@ export class SessionCalls {
       const { group, deps } = session;
       const route = new SessionRoute(session, request, reservation);
       this.#underWay.add(route);
-      const input = () => ({ group, route, wantedTool: group.approvedTool(request) });
+      const input = () => ({ group, route, refusesUnknownTools: false });
       deps.dispatcher.carry(template, request, input).subscribe(subscriber);
       // Added last, because the teardown of the call must run first.
       subscriber.add(() => {

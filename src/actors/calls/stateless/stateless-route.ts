@@ -59,7 +59,7 @@ export function statelessExchange(
     const group = deps.fleet.templates.existingGroup(template);
     const bound = instanceId === undefined ? undefined : group.ref(instanceId);
     const route = new StatelessRoute(deps, group, request, client, bound);
-    return { group, route, wantedTool: group.approvedTool(request) };
+    return { group, route, refusesUnknownTools: false };
   });
 }
 
