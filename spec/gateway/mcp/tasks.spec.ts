@@ -219,6 +219,25 @@ test('a task whose instance was removed is gone, with and without a session', as
   assert.is((await asks('tasks/get', { taskId })).code, UNKNOWN);
 });
 
+test('after a restart any instance is asked for a task, but none at the path of all templates and in views', async () => {
+  await offer(['a/one']);
+  const { taskId, name } = await begin('a');
+  await gateway.close({ graceMs: 0 });
+  gateway = await createGateway();
+  await gateway.views.put({ id: 'desk', from: [{ template: 'a' }] });
+  const id = name.replace('a/', '');
+  await gateway.register('a', { id, endpoint: servers.get(name)?.url ?? '' }, { waitMs: 5_000 });
+  const before = askedOf(name).length;
+  for (const path of [undefined, 'desk']) {
+    assert.is((await ask(path, taskId)).code, UNKNOWN);
+    assert.is((await (await session(path))('tasks/get', { taskId })).code, UNKNOWN);
+  }
+  assert.is(askedOf(name).length, before);
+  const inSession = await session('a');
+  for (const { result, instanceId } of [await ask('a', taskId), await inSession('tasks/get', { taskId })])
+    assert.equal([result.status, instanceId], ['working', id]);
+});
+
 test('an owner that may not use the template any more gets no task of it', async () => {
   await offer(['a/one', 'b/one']);
   const { taskId } = await begin('a');
