@@ -42,6 +42,21 @@ test('a repeatable call is hedged at a second instance after a third of its time
   assert.equal(facts(), ['retried a BACKEND_TIMEOUT', 'finished a failed', 'finished b result']);
 });
 
+test('a hedge that the server refuses for the request itself ends the call, as its last event', async () => {
+  await addAll({ a: silent, b: silent });
+  const call = harness.call('read');
+  mock.timers.tick(2_000);
+  const refusal = { status: 413, waitMs: undefined };
+  harness.backend('b').last.fail(backendUnavailable('answered 413', { delivered: 'yes', refusal }));
+  await call.end;
+  const ends = harness.events.flatMap((event) =>
+    event.type === 'call.finished' || event.type === 'attempt.finished'
+      ? [`${event.type} ${event.instanceId} ${event.outcome}`]
+      : [],
+  );
+  assert.equal(ends, ['attempt.finished a cancelled', 'call.finished b failed']);
+});
+
 for (const [winner, ends] of [
   ['a', ['b failed', 'c cancelled', 'a result']],
   ['b', ['a failed', 'c cancelled', 'b result']],

@@ -128,8 +128,10 @@ export class Call implements QueueEntry, RunningCall {
     // A silent attempt is excluded already. The successor of an instance has the same id.
     if (next === 'reopen' || !group.has(at.ref)) this.tries.readmit(at.ref);
     else this.tries.exclude(at.ref);
-    if (next === 'giveUp') this.giveUp();
-    else if (next === 'hedge') this.#hedge();
+    if (next === 'giveUp') {
+      this.#attempts.end(undefined); // those beside it: this one ends the call, with the last event
+      this.giveUp();
+    } else if (next === 'hedge') this.#hedge();
     else this.#retry(at.ref, next, plan);
   }
 
