@@ -80,15 +80,14 @@ function Actions({ instance, onGone }: { readonly instance: Instance; readonly o
       <button type="button" onClick={() => void command(instance, 'restart')}>
         Restart
       </button>
-      {(instance.endpoint ?? instance.command) !== null &&
-        (instance.container === undefined || instance.command === null) && (
-          <a
-            class="button"
-            href={href('register', { template: instance.template_name, instance: instance.id })}
-          >
-            Edit
-          </a>
-        )}
+      {(instance.endpoint ?? (instance.container ? null : instance.command)) && (
+        <a
+          class="button"
+          href={href('register', { template: instance.template_name, instance: instance.id })}
+        >
+          Edit
+        </a>
+      )}
       <button
         type="button"
         class="danger"
@@ -101,7 +100,7 @@ function Actions({ instance, onGone }: { readonly instance: Instance; readonly o
       {asks.value && (
         <Confirm
           title={`Deregister ${instance.id}?`}
-          text="It gets no new calls, running calls finish, and it is removed from the registry."
+          text="Running calls finish, and it is removed from the registry."
           action="Deregister"
           run={() => deregister(instance)}
           done={`${instance.id} is deregistered.`}

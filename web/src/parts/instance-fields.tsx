@@ -45,7 +45,7 @@ export function WeightField({ edited }: EditedProps) {
 export function EndpointFields({ edited }: EditedProps) {
   return (
     <>
-      <Field label="URL" isRequired hint="URL of a running server. Without a path, /mcp is added.">
+      <Field label="URL" isRequired hint="Without a path, /mcp is added.">
         <input
           name="endpoint"
           type="url"
@@ -87,12 +87,12 @@ export function EndpointFields({ edited }: EditedProps) {
 
 export function EraField({ edited }: EditedProps) {
   return (
-    <Field label="Protocol era" hint="Choose one only if the server answers wrongly in the other.">
+    <Field label="Protocol era" hint="Needed if a server answers wrongly.">
       <select name="era" defaultValue={edited?.era === 'auto' ? '' : edited?.era}>
         <option value="">Found out (auto)</option>
         {ERAS.map(([era, revisions]) => (
           <option key={era} value={era}>
-            {`${era[0]?.toUpperCase()}${era.slice(1)}, ${revisions}`}
+            {`${era}, ${revisions}`}
           </option>
         ))}
       </select>
@@ -124,7 +124,7 @@ export function kindOf(edited: Instance | undefined): 'endpoint' | 'command' {
 export function CommandFields({ edited }: EditedProps) {
   return (
     <>
-      <Field label="Command" isRequired hint="The program and its arguments, run without a shell.">
+      <Field label="Command" isRequired hint="Program and arguments, without a shell.">
         <input
           name="command"
           required
@@ -139,7 +139,7 @@ export function CommandFields({ edited }: EditedProps) {
       </Field>
       <Field
         label="Environment"
-        hint={`One per line, as NAME=value. It is stored encrypted.${edited === undefined ? '' : AGAIN}`}
+        hint={`One per line, as NAME=value. They are stored encrypted.${edited === undefined ? '' : AGAIN}`}
       >
         <textarea
           name="env_vars"
@@ -179,7 +179,7 @@ export function bodyOf(
           command: text('command'),
           working_dir: text('working_dir'),
           env_vars: pairs(text('env_vars'), '=', edited !== undefined),
-          ...(edited === undefined ? {} : keptOf(edited)),
+          ...(edited && keptOf(edited)),
         };
   const metadata = edited === undefined ? {} : { metadata: edited.metadata };
   const all = {
@@ -189,16 +189,13 @@ export function bodyOf(
     ...fields,
     ...(weight === '' ? {} : { weight: Number(weight) }),
   };
-  const instance = Object.fromEntries(
-    Object.entries(all).filter(([, value]) => value !== '' && value !== undefined),
-  );
+  const instance = Object.fromEntries(Object.entries(all).filter(([, value]) => (value ?? '') !== ''));
   return { template_name: text('template'), instance };
 }
 
 /** What the form of a program does not show: it stays as it is. */
 function keptOf({ endpoint, transport, node_id, force, secret_env_vars }: Instance) {
-  const served = endpoint === null ? {} : { endpoint, transport };
-  return { ...served, node: node_id ?? undefined, force, secret_env_vars };
+  return { endpoint, transport: endpoint && transport, node: node_id, force, secret_env_vars };
 }
 
 function pairs(
