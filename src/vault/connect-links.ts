@@ -28,7 +28,7 @@ const readGoal: (row: OAuthRow) => ConnectGoal = rowReader(
 interface ConnectLinksOptions {
   readonly store: Pick<OAuthStore, 'find' | 'save'>;
   readonly clock: Clock;
-  /** Whether there is a connection. */
+  /** Whether there is a connection with all scopes that calls have wanted. */
   readonly isConnected: (goal: ConnectGoal) => Promise<boolean>;
   /** The address at which browsers reach the gateway. */
   readonly base: () => string;

@@ -146,9 +146,19 @@ export class Vault {
 
   /** The connection of this owner; undefined without one. */
   async find(target: AccountTarget, owner: string): Promise<AccountConnection | undefined> {
-    const backend = await this.#backends.stored(target);
-    const read = backend && (await this.#connections.find(accountConnectionKey(owner, backend)));
+    const read = await this.#read(target, owner);
     return read && shownAccountConnection(read);
+  }
+
+  /** True when the owner has a connection that goes on, and no call was refused since for want of a scope. */
+  async isConnected(target: AccountTarget, owner: string): Promise<boolean> {
+    const read = await this.#read(target, owner);
+    return read !== undefined && read.value.ended === undefined && read.value.wanted === undefined;
+  }
+
+  async #read(target: AccountTarget, owner: string) {
+    const backend = await this.#backends.stored(target);
+    return backend && this.#connections.find(accountConnectionKey(owner, backend));
   }
 
   /** The tokens of this owner for one backend, for its transport. */

@@ -242,7 +242,16 @@ accounts(
     const { code, message } = await errorOf(world.gateway.call('mail', 'write'));
     assert.is(code, 'CONNECTION_REQUIRED');
     assert.match(message, 'may not do this yet');
+    const goal = { template: 'mail', instanceId: 'mail-1', owner: SHARED };
+    let goesOn = false;
+    const connecting = world.gateway.internals.backendAccounts?.connectLinks.whenConnected(goal, 10_000);
+    const waited = connecting?.then(() => {
+      goesOn = true;
+    });
+    await setTimeout(100); // the database would have answered
+    assert.is(goesOn, false, 'the account that lacks the scope is not the one that is waited for');
     await world.connect();
+    await waited;
     assert.equal(world.backend.asked?.scopes?.toSorted(), ['read', 'write']);
     await world.gateway.call('mail', 'write');
   }),

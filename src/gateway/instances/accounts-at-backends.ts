@@ -59,8 +59,7 @@ export class AccountsAtBackends {
       base: () => address.issuer,
       isConnected: async ({ template, instanceId, owner }) => {
         const target = this.targetOf(template, instanceId);
-        const found = target && (await (await this.open()).find(target, owner));
-        return found?.state === 'connected';
+        return target !== undefined && (await this.open()).isConnected(target, owner);
       },
     });
     this.connectLinks.connected$.subscribe(({ template, owner, elicitationIds }) => {
