@@ -177,6 +177,28 @@ test(
 );
 
 test(
+  'are waited for while their server is asked for them',
+  withBackend(async (world) => {
+    const { vault, tokens, token } = await connected(world);
+    const asked = Promise.withResolvers<void>();
+    world.backend.refreshGate = asked.promise;
+    const renewed = tokens.renewed(token);
+    await until(() => world.backend.refreshAttempts === 1);
+    let areStored = false;
+    const stored = vault.stored().then(() => {
+      areStored = true;
+    });
+    await new Promise(setImmediate);
+    assert.is(areStored, false);
+    asked.resolve();
+    await stored;
+    const [row] = await world.store.oauth.list({ kind: 'connection' }, 1);
+    assert.is.not(JSON.parse(row?.value ?? '{}').accessToken, token);
+    assert.is(await renewed, true);
+  }),
+);
+
+test(
   'that are renewed and cannot be stored are lost with a warning',
   withBackend(async (world) => {
     const warnings: string[] = [];

@@ -111,8 +111,9 @@ export class Refreshes {
     return loading;
   }
 
-  /** Resolves when no new tokens wait for the database any more. Never rejects. */
+  /** Resolves when no token is asked for any more, and no new ones wait for the database. Never rejects. */
   async stored(): Promise<void> {
+    await Promise.allSettled(this.#loading.values());
     await Promise.allSettled(this.#unstored.values());
   }
 

@@ -166,7 +166,7 @@ export class Vault {
     return new VaultTokens(target, owner, this.#backends, this.#refreshes);
   }
 
-  /** Resolves when no renewed tokens wait for the database any more. Never rejects. */
+  /** Resolves when no token is asked for any more, and no new ones wait for the database. Never rejects. */
   stored(): Promise<void> {
     return this.#refreshes.stored();
   }
