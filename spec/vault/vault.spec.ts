@@ -220,6 +220,30 @@ vaults(
 );
 
 vaults(
+  'keeps the account that another user connected right before the first one lost the right',
+  withBackend(async ({ backend, target, store, node }) => {
+    const query = await browse(await node().begin(target, { owner: SHARED, binding: BINDING }));
+    const later = { ...systemClock, wall: () => systemClock.wall() + 5 };
+    let isStored = false;
+    const save: OAuthStore['save'] = async (row) => {
+      await store.oauth.save(row);
+      isStored ||= row.kind === 'connection';
+    };
+    const mayFinish = async () => {
+      if (!isStored) return true;
+      await connect(node({ clock: later }), target, SHARED);
+      return false;
+    };
+    const vault = node({ store: { ...store.oauth, save } });
+    const refused = await vault.finish(query, BINDING, mayFinish).catch((thrown: unknown) => thrown);
+    assert.ok(refused instanceof RightLost);
+    await until(() => backend.revocations === 1, 'the token of the first one is revoked');
+    assert.is((await vault.list()).length, 1);
+    assert.match(await vault.tokens(target, SHARED).current(), /./);
+  }),
+);
+
+vaults(
   'revokes the tokens of an account that cannot be stored',
   withBackend(async ({ backend, target, store, node }) => {
     const full = { ...store.oauth, save: async () => Promise.reject(new Error('the disk is full')) };

@@ -117,9 +117,17 @@ export class AccountConnections {
     );
   }
 
-  /** Stores a new connection in place of any other one. */
-  async save(key: string, value: StoredAccountConnection): Promise<void> {
-    await this.#store.save({ ...this.#rowOf(key, value), createdAt: this.#now });
+  /** Stores a new connection in place of any other one. The function deletes it again, unless another one was stored since. */
+  async save(key: string, value: StoredAccountConnection): Promise<() => Promise<void>> {
+    const createdAt = this.#now;
+    await this.#store.save({ ...this.#rowOf(key, value), createdAt });
+    return async () => {
+      await untilTaken(async () => {
+        const read = await this.find(key);
+        if (read?.connectedAt !== createdAt) return null;
+        return (await this.#store.delete('connection', [key], read.version)) || undefined;
+      });
+    };
   }
 
   /** The connection as it is stored; undefined when another node has changed it since the read. */
@@ -138,10 +146,6 @@ export class AccountConnections {
     const endsAtMs = Date.parse(read.expiresAt ?? '1970-01-01');
     if (endsAtMs >= this.#clock.wall() + KEPT_MS - DAY_MS) return;
     await this.replace(read, read.value).catch(() => undefined); // the next use tries again
-  }
-
-  async delete(key: string): Promise<void> {
-    await this.#store.delete('connection', [key]);
   }
 
   /**

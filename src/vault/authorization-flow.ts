@@ -206,17 +206,18 @@ export class AuthorizationFlow {
       ...(target.auth.clientId === undefined ? definedFields({ clientSecret: own.secret }) : {}),
     };
     const connectionKey = accountConnectionKey(owner, backend);
+    let takeBack: () => Promise<void>;
     try {
       if (!(await hasRight())) throw new RightLost();
       // The tokens of an earlier connection are not revoked: some servers would end the new ones with them.
-      await connections.save(connectionKey, value);
+      takeBack = await connections.save(connectionKey, value);
     } catch (thrown) {
       if (asGatewayError(thrown).delivered !== 'unknown') this.#options.onUnused(value);
       throw thrown;
     }
     // The rows of a user end with the user, and this one may have come after that.
     if (!(await hasRight())) {
-      await connections.delete(connectionKey);
+      await takeBack();
       this.#options.onUnused(value);
       throw new RightLost();
     }
