@@ -280,6 +280,20 @@ test('an unanswered call is reported once, and no timer is left when all is answ
   assert.is(bench.timers, 0);
 });
 
+test('calls that failed while a candidate was down, or were sent then, do not count when it is up again', () => {
+  const bench = new Bench('a', 'b');
+  bench.down('a');
+  bench.calls('a', 'failed', 4);
+  const late = bench.pool.outliers.sent(bench.at('a'));
+  bench.pass(1);
+  bench.up(bench.at('a'));
+  bench.end(late, 'failed');
+  bench.call('a', 'failed');
+  assert.equal([bench.isOut('a'), bench.pool.outliers.activeCalls], [false, 0]);
+  bench.calls('a', 'failed', 4);
+  assert.is(bench.isOut('a'), true);
+});
+
 test('with random failures, an ejected candidate has at most one trial call at a time', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(99), { minLength: 50, maxLength: 400 }), (numbers) => {

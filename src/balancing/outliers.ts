@@ -189,20 +189,21 @@ export class Outliers<C extends object> {
     for (const [candidate] of soonest.slice(0, surplus)) this.#readmit(this.#recordOf(candidate));
   }
 
-  /** Reports that a candidate is up, perhaps again and with calls under way. */
-  joined(candidate: C): void {
-    this.activeCalls += this.#records.get(candidate)?.activeCalls ?? 0;
-  }
-
   /**
-   * Reports that a candidate has left the pool. When it returns, its earlier results do not count, since health
+   * Reports that a candidate is up, perhaps again and with calls under way. Its earlier results do not count, since health
    * checks took care of them.
    */
-  left(candidate: C): void {
+  joined(candidate: C): void {
     const record = this.#records.get(candidate);
     if (record === undefined) return;
-    this.activeCalls -= record.activeCalls;
+    this.activeCalls += record.activeCalls;
     this.#forgive(record);
+  }
+
+  /** Reports that a candidate has left the pool. */
+  left(candidate: C): void {
+    this.#suspended.delete(candidate);
+    this.activeCalls -= this.#records.get(candidate)?.activeCalls ?? 0;
   }
 
   close(): void {
