@@ -183,7 +183,8 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   QUEUE_FULL: {
     cause:
       'A bounded resource is exhausted; `detail` names it, and the setting if there is one. Bounded are the queue of a template, processes and conversations of an instance, ' +
-      'memory of request bodies and of lists, waiting messages, unread answers, subscriptions, and calls that wait for their client.',
+      'memory of request bodies and of lists, waiting messages, unread answers, subscriptions, calls that wait for their client, and what one ' +
+      'caller has under way at a time: changes, tests of connections, examinations.',
     remedy:
       'Try again after `Retry-After`. If it happens often, add instances or raise the setting; see [limits](limits.md).',
   },

@@ -146,7 +146,10 @@ function fieldsOf({ body: written, bodyFields = {} }: RawInput, body: unknown): 
   return Object.fromEntries(fields);
 }
 
-/** True for a route that changes the registry or its instances; of each caller, few such changes are under way at one time. */
+/**
+ * True for a route that changes the registry or its instances, or starts a server to test it; of each caller, few such
+ * requests are under way at one time.
+ */
 export function changesInstances({
   method,
   scope,
