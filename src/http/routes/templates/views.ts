@@ -6,6 +6,7 @@ import { mayUse, mayUseInView, mayUseView, type Rights } from '../../../domain/a
 import { insufficientPermissions } from '../../../domain/errors/account-errors.ts';
 import type { ErrorCode } from '../../../domain/errors/errors.ts';
 import { templateNotFound, viewNotFound } from '../../../domain/errors/registry-errors.ts';
+import { inGroups } from '../../../domain/time/task-groups.ts';
 import type { StoredView, ViewDefinition, ViewProblem } from '../../../domain/views/view.ts';
 import { checkedView, VIEW_FIELDS, ViewBody, withViewId } from '../../../domain/views/view-schema.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
@@ -57,6 +58,9 @@ const WRITES: readonly ErrorCode[] = [
 ];
 const IF_MATCH = { 'If-Match': 'The `etag` of the version that was read: another one is not changed.' };
 
+/** The most views of a list that are surveyed at one time: each may have thousands of tools, or wait for a silent server. */
+const SURVEYED_TOGETHER = 10;
+
 export const viewRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/gateway/views', {
     summary: 'The views that the caller may use',
@@ -66,7 +70,9 @@ export const viewRoutes: readonly HttpRoute[] = [
     },
     handler: async ({ principal }, { gateway, scheduler }) => {
       const visible = gateway.views.list().filter((view) => isVisible(principal, view));
-      const views = await Promise.all(visible.map((view) => recordOf(principal, gateway, view)));
+      const views: Static<typeof ViewRecord>[] = [];
+      for (const group of inGroups(visible, SURVEYED_TOGETHER))
+        views.push(...(await Promise.all(group.map((view) => recordOf(principal, gateway, view)))));
       return jsonInTurns({ views }, scheduler);
     },
   }),
