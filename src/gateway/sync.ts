@@ -200,8 +200,9 @@ export class Sync {
   }
 
   /** Every change causes a listing; an ended container or pod is removed at once. */
-  async #followOne(source: Source): Promise<void> {
+  async #followOne(first: Source): Promise<void> {
     const { signal } = this.#closing;
+    let source = first;
     const changes$ = new Subject<void>();
     const listings = catchUp(changes$, {
       clock: this.#deps.clock,
@@ -223,7 +224,7 @@ export class Sync {
       changes$.next();
     };
     let openedAtMs: number | undefined;
-    do {
+    for (;;) {
       openedAtMs = undefined;
       try {
         await source.watch(takeChange, opened);
@@ -236,8 +237,16 @@ export class Sync {
       const longEnoughMs = Math.min(waitMs, FOLLOWED_MS);
       const wasFollowed = openedAtMs !== undefined && now() - openedAtMs >= longEnoughMs;
       waitMs = waitMs === 0 || wasFollowed ? FIRST_WAIT_MS : Math.min(waitMs * 2, MAX_WAIT_MS);
-    } while (await this.#waited(waitMs));
+      if (!(await this.#waited(waitMs))) break;
+      if (isLost) source = await this.#asItIsNow(source);
+    }
     listings.unsubscribe();
+  }
+
+  /** The source by the present configuration, whose certificates and token may be new. */
+  async #asItIsNow(source: Source): Promise<Source> {
+    const { sources } = await this.#sources();
+    return sources.find(({ origin }) => origin === source.origin) ?? source;
   }
 
   /** False when `close` ended the wait. */

@@ -37,12 +37,13 @@ const NO_ENGINES = { DOCKER_HOST: NOWHERE, CONTAINER_HOST: NOWHERE };
 
 const token = (text: string) => writeFile(folder('token'), `${text}\n`);
 
-/** A gateway with a kubeconfig of this cluster, whose notices are kept. */
-async function gatewayOf(
-  namespace?: string,
-  access: { readonly cluster?: object; readonly user?: object } = {},
-): Promise<{ gateway: Gateway; notices: string[] }> {
-  await token(cluster.token);
+interface Access {
+  readonly cluster?: object;
+  readonly user?: object;
+}
+
+/** Writes a kubeconfig of this cluster. */
+async function writeConfig(access: Access): Promise<void> {
   const named = (name: string, kind: string, fields: object) => [{ name, [kind]: fields }];
   const config = {
     'current-context': 'here',
@@ -52,6 +53,15 @@ async function gatewayOf(
   };
   // JSON is YAML, too.
   await writeFile(folder('config'), JSON.stringify(config));
+}
+
+/** A gateway with a kubeconfig of this cluster, whose notices are kept. */
+async function gatewayOf(
+  namespace?: string,
+  access: Access = {},
+): Promise<{ gateway: Gateway; notices: string[] }> {
+  await token(cluster.token);
+  await writeConfig(access);
   const env = { ...NO_ENGINES, KUBECONFIG: folder('config') };
   const notices: string[] = [];
   const discovery = { env, namespace, onNotice: (line: string) => notices.push(line) };
@@ -244,6 +254,20 @@ test('follows pods through bookmarks, ended watches, forgotten versions, renewed
     notices.every((line) => !line.includes('token')),
     notices.join('\n'),
   );
+});
+
+test('follows with the token that is in the kubeconfig now', async () => {
+  cluster.put('services', service('web', labelled));
+  const { gateway } = await gatewayOf(undefined, { user: { token: cluster.token } });
+  await gateway.followSources();
+  await cluster.watched();
+  cluster.token = 'second-token';
+  await writeConfig({ user: { token: cluster.token } });
+  cluster.cut();
+  await cluster.watched();
+  const received = next(gateway, 'instance.registered');
+  cluster.put('endpointslices', slice('web', [pod('a1', '10.0.0.1')]));
+  assert.is(await received, 'web-a1000000');
 });
 
 test('does not ask a cluster without end that has forgotten every version', async () => {
