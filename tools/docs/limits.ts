@@ -63,8 +63,8 @@ import {
 } from '../../src/server/sockets/waiting-answers.ts';
 import { MAX_OPENINGS_PER_INSTANCE } from '../../src/transports/http/http-endpoint.ts';
 import { COOKIES } from '../../src/transports/http/sessions/cookie-jar.ts';
-import { MAX_HEADER_BYTES } from '../../src/transports/http/tool-headers.ts';
 import { STARTS_AT_ONCE, STARTS_PER_OWNER } from '../../src/transports/stdio/dedicated-programs.ts';
+import { MAX_HEADER_BYTES } from '../../src/transports/tool-headers.ts';
 import { table } from './markdown.ts';
 
 const share = `${LIMITS.ownerShare * 100} %`;

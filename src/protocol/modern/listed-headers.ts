@@ -1,6 +1,6 @@
 // Arguments of a tool that a modern client repeats in headers: finds these headers in a request, and compares them
 // with the body. domain/mcp/param-headers.ts finds the headers that a tool asks for;
-// transports/http/tool-headers.ts writes them to backends. Source: MCP 2026-07-28
+// transports/tool-headers.ts writes them to backends. Source: MCP 2026-07-28
 // basic/transports/streamable-http#custom-headers-from-tool-parameters.
 
 import type { Tool } from '../../domain/mcp/mcp.ts';

@@ -24,6 +24,7 @@ import { CANCELLED, type Handshake, isCustomNotice, LISTEN, LOG, PROGRESS } from
 import type { CallMap } from '../../domain/memory/call-map.ts';
 import { callerTokenOf, paramsForCaller, reportsProgress, textWithToken } from '../caller-messages.ts';
 import type { OpenOptions } from '../open-options.ts';
+import { areTooLarge, HEADERS_TOO_LARGE, type ToolHeaders } from '../tool-headers.ts';
 import type { Closed } from '../transport.ts';
 import type { AnswerEnding, RefusedEnding } from './answers/answer-ending.ts';
 import { type AnswerSink, HttpAnswer } from './answers/http-answer.ts';
@@ -38,7 +39,6 @@ import {
 import type { HttpEndpoint } from './http-endpoint.ts';
 import type { HttpSession } from './sessions/http-session.ts';
 import { StreamPolling } from './stream-polling.ts';
-import { areTooLarge, HEADERS_TOO_LARGE, type ToolHeaders } from './tool-headers.ts';
 
 /**
  * A call that fails with `isRepaired` does so after its answer has ended, so that no message of it can arrive

@@ -10,13 +10,13 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import { isRefusal } from '../handshake.ts';
 import { leavesEra, type OpenOptions, type OpenTransport } from '../open-options.ts';
 import { openSse } from '../sse/sse.ts';
+import { ToolHeaders } from '../tool-headers.ts';
 import type { Closed, ConversationOpening, TransportDiagnostics } from '../transport.ts';
 import { HttpConversation } from './http-conversation.ts';
 import { HttpEndpoint } from './http-endpoint.ts';
 import { type EndpointTransport, managed } from './managed-http.ts';
 import { HttpOpenings, sessionDeletes } from './sessions/http-openings.ts';
 import { type HttpSession, openSession } from './sessions/http-session.ts';
-import { ToolHeaders } from './tool-headers.ts';
 
 export const open: OpenTransport = managed(openHttp);
 

@@ -2,10 +2,10 @@
 // the headers is in http-tool-headers.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { type JsonObject, JsonText } from '../../../src/domain/json/json.ts';
-import { areTooLarge, MAX_HEADER_BYTES, ToolHeaders } from '../../../src/transports/http/tool-headers.ts';
-import { MODERN_HANDSHAKE as HANDSHAKE } from '../../helpers/backends/scripted-transport.ts';
-import { suite } from '../../helpers/suite.ts';
+import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
+import { areTooLarge, MAX_HEADER_BYTES, ToolHeaders } from '../../src/transports/tool-headers.ts';
+import { MODERN_HANDSHAKE as HANDSHAKE } from '../helpers/backends/scripted-transport.ts';
+import { suite } from '../helpers/suite.ts';
 
 const declared = { type: 'string', 'x-mcp-header': 'Region' };
 

@@ -1,16 +1,16 @@
 // The arguments that the tools of one modern HTTP backend want mirrored in headers.
 
-import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
-import { JsonText, parseExact } from '../../domain/json/json.ts';
-import { withItems } from '../../domain/json/json-fields.ts';
-import { memberBytes, memberText, valuesInBytes } from '../../domain/json/json-scanner.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
-import type { Handshake } from '../../domain/mcp/mcp.ts';
-import { DeclaredArguments, declaredBy, headerBytes } from '../../domain/mcp/param-headers.ts';
-import { LruMap } from '../../domain/memory/lru-map.ts';
-import { cutText } from '../../domain/text.ts';
-import type { OpenOptions } from '../open-options.ts';
+import type { ExchangeRequest } from '../domain/calls/exchange.ts';
+import { JsonText, parseExact } from '../domain/json/json.ts';
+import { withItems } from '../domain/json/json-fields.ts';
+import { memberBytes, memberText, valuesInBytes } from '../domain/json/json-scanner.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { type JsonRpcError, RPC } from '../domain/mcp/jsonrpc.ts';
+import type { Handshake } from '../domain/mcp/mcp.ts';
+import { DeclaredArguments, declaredBy, headerBytes } from '../domain/mcp/param-headers.ts';
+import { LruMap } from '../domain/memory/lru-map.ts';
+import { cutText } from '../domain/text.ts';
+import type { OpenOptions } from './open-options.ts';
 
 /** Tools with headers that are remembered; beyond them the least recently used one is forgotten. */
 const MAX_TOOLS = 10_000;
