@@ -27,12 +27,15 @@ export class ToolHeaders {
   readonly #reported = new Map<string, string>();
   readonly #options: Pick<OpenOptions, 'relistTools' | 'onWithheld'>;
 
-  constructor(options: Pick<OpenOptions, 'relistTools' | 'onWithheld'>) {
+  constructor(options: Pick<OpenOptions, 'relistTools' | 'onWithheld'> = {}) {
     this.#options = options;
   }
 
   /** The headers to add to a request; undefined when it needs none, or its caller wrote them already. */
-  for(request: ExchangeRequest, handshake: Handshake): ExchangeRequest['headers'] {
+  for(
+    request: Pick<ExchangeRequest, 'method' | 'params' | 'headers'>,
+    handshake: Pick<Handshake, 'era'>,
+  ): ExchangeRequest['headers'] {
     if (this.#declarations === undefined || !areOursFor(request, handshake)) return undefined;
     const { name, arguments: args } = request.params ?? {};
     const declarations = typeof name === 'string' ? this.#declarations.get(name) : undefined;
@@ -58,7 +61,11 @@ export class ToolHeaders {
    * Removes tools whose declarations break the rules from a list of tools, and tools whose definitions, with the declared ones
    * before them, are too large to be read in one turn. Source: MCP 2026-07-28 server/tools#x-mcp-header, ADR 322.
    */
-  checkTools({ method }: ExchangeRequest, { era }: Handshake, result: JsonText): JsonText {
+  checkTools(
+    { method }: Pick<ExchangeRequest, 'method'>,
+    { era }: Pick<Handshake, 'era'>,
+    result: JsonText,
+  ): JsonText {
     if (method !== 'tools/list' || era !== 'modern') return result;
     // Nearly all servers declare none, and a page may be large.
     if (this.#declarations === undefined && !result.bytes.includes(DECLARATION)) return result;
@@ -100,7 +107,10 @@ export class ToolHeaders {
 }
 
 /** True when the gateway adds the headers of a request, if there are any. */
-function areOursFor({ method, headers }: ExchangeRequest, { era }: Handshake): boolean {
+function areOursFor(
+  { method, headers }: Pick<ExchangeRequest, 'method' | 'headers'>,
+  { era }: Pick<Handshake, 'era'>,
+): boolean {
   return method === 'tools/call' && headers === undefined && era === 'modern';
 }
 

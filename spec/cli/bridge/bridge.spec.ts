@@ -5,7 +5,7 @@ import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
 import { Bridge } from '../../../src/cli/bridge/bridge.ts';
 import { GatewayLink } from '../../../src/cli/bridge/gateway-link.ts';
-import { initialize } from '../../helpers/clients/mcp-messages.ts';
+import { initialize, modern } from '../../helpers/clients/mcp-messages.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { serverFor } from '../commands/against-gateway.ts';
@@ -77,6 +77,29 @@ test('opens the session of a client that only listens once that is possible, how
   } finally {
     await bridge.close({ isImmediate: true });
   }
+});
+
+test('adds the headers that tools want to calls of a modern client, which sends none on standard input', async () => {
+  const seen: unknown[] = [];
+  const region = { type: 'string', 'x-mcp-header': 'Region' };
+  const tools = [{ name: 'where', inputSchema: { type: 'object', properties: { region } } }];
+  const { bridge, lines } = await open(async (request, response) => {
+    const { id, method } = JSON.parse((await request.toArray()).join(''));
+    if (method === 'tools/call') seen.push(request.headers['mcp-param-region']);
+    const result = method === 'tools/list' ? { tools } : { content: [] };
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+  });
+  const send = async (id: number, method: string, params: Parameters<typeof modern>[1]) => {
+    bridge.receive(JSON.stringify({ ...modern(method, params).body, id }));
+    await eventually(async () => lines.length === id, Boolean);
+  };
+  await send(1, 'tools/list', {});
+  await send(2, 'tools/call', { name: 'where', arguments: { region: 'Nürnberg' } });
+  await send(3, 'tools/call', { name: 'other', arguments: { region: 'x' } });
+  await bridge.close();
+  assert.equal(seen, ['=?base64?TsO8cm5iZXJn?=', undefined]);
+  assert.equal(JSON.parse(lines[0] ?? '').result.tools, tools);
 });
 
 test('answers a request with an error, and passes nothing on, when the address is not a gateway', async () => {

@@ -2,11 +2,12 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../domain/errors/errors.ts';
-import { definedFields, jsonIn } from '../../domain/json/json.ts';
+import { definedFields, type JsonText, jsonIn } from '../../domain/json/json.ts';
 import { idValue, type JsonRpcId, numberMeant, RPC, readId, readMessage } from '../../domain/mcp/jsonrpc.ts';
 import { CANCELLED, INITIALIZED, LISTEN, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE } from '../../domain/mcp/mcp.ts';
 import { EVENT_STREAM_TYPE, JSON_TYPE, MCP_ACCEPT } from '../../domain/mcp/media-types.ts';
 import { eraHeaders } from '../../transports/era-metadata.ts';
+import { ToolHeaders } from '../../transports/tool-headers.ts';
 import { beginningOf, textWithin } from '../remote/answering-url.ts';
 import { fields } from '../remote/answers.ts';
 import { type BridgeMessage, idKey, mayBeSentTwice, readBridgeMessage } from './bridge-message.ts';
@@ -52,6 +53,8 @@ export class Bridge {
   readonly #ended = new AbortController();
   readonly #pending = new Map<string, Pending>();
   readonly #work = new Set<Promise<void>>();
+  /** A client on standard input and output does not know that its arguments have to be in headers, too. */
+  readonly #toolHeaders = new ToolHeaders();
   #session: BridgeSession | undefined;
   /** The opening of the session; later messages of the era with sessions wait for it. */
   #opening: Promise<unknown> = Promise.resolve();
@@ -205,7 +208,10 @@ export class Bridge {
 
   #headersFor({ method, params, modernVersion }: BridgeMessage, session: BridgeSession | undefined) {
     if (modernVersion === undefined) return method === INITIALIZE ? {} : this.#sessionHeaders(session);
-    return eraHeaders({ method, params }, { era: 'modern', protocolVersion: modernVersion });
+    return {
+      ...eraHeaders({ method, params }, { era: 'modern', protocolVersion: modernVersion }),
+      ...this.#toolHeaders.for({ method, params }, { era: 'modern' }),
+    };
   }
 
   #sessionHeaders(session: BridgeSession | undefined): Record<string, string> {
@@ -221,15 +227,16 @@ export class Bridge {
     if (read !== undefined && (read.kind === 'result' || read.kind === 'error') && read.id !== null) {
       this.#pending.delete(idKey(read.id));
       if (message.method === INITIALIZE) this.#readInitializeResult(data);
-      else if (read.kind === 'result') this.#remember(message);
+      else if (read.kind === 'result') this.#remember(message, read.result);
     } else if (Array.isArray(jsonIn(data.toString('utf8'))))
       for (const id of message.ids) this.#pending.delete(idKey(id));
     else if (read === undefined) return this.#options.log('a message that is not JSON-RPC was dropped');
     await this.#options.write(oneLine(data));
   }
 
-  #remember(message: BridgeMessage): void {
-    const { method, params } = message;
+  #remember(message: BridgeMessage, result: JsonText): void {
+    const { method, params, modernVersion } = message;
+    if (modernVersion !== undefined) this.#toolHeaders.checkTools({ method }, { era: 'modern' }, result);
     if (method === SET_LEVEL) this.#remembered.set(method, message);
     if (method === SUBSCRIBE) this.#remembered.set(`uri ${params.uri}`, message);
     if (method === UNSUBSCRIBE) this.#remembered.delete(`uri ${params.uri}`);
