@@ -3,7 +3,6 @@
 import type { Command } from '../command.ts';
 import { apiKeyCreate, apiKeyList, apiKeyRevoke } from './api-keys.ts';
 import { templateApprove, templateTools, viewApprove, viewTools } from './approvals.ts';
-import { gatewayAudit } from './audit.ts';
 import { bridge } from './bridge.ts';
 import { clientAdd, clientList, clientRemove } from './clients.ts';
 import { completionOf } from './completion.ts';
@@ -12,7 +11,13 @@ import { connect } from './connect.ts';
 import { connectionAdd, connectionConfirm, connectionList, connectionRemove } from './connections.ts';
 import { dbExport, dbImport, dbMigrate, dbRekey, dbStatus } from './database.ts';
 import { doctor } from './doctor.ts';
-import { gatewayEvents } from './events.ts';
+import { gatewayAudit } from './gateway/audit.ts';
+import { gatewayEvents } from './gateway/events.ts';
+import { gatewayLogin, gatewayLogout } from './gateway/login.ts';
+import { gatewayLogLevel, gatewayLogs } from './gateway/logs.ts';
+import { gatewayRestart, gatewayStart, gatewayStop } from './gateway/start.ts';
+import { gatewayHealth, gatewayStats, gatewayStatus } from './gateway/status.ts';
+import { gatewaySync } from './gateway/sync.ts';
 import { grantList, grantRevoke } from './grants.ts';
 import {
   instanceDeregister,
@@ -24,13 +29,8 @@ import {
   instanceSet,
   instanceShow,
 } from './instances.ts';
-import { gatewayLogin, gatewayLogout } from './login.ts';
-import { gatewayLogLevel, gatewayLogs } from './logs.ts';
 import { nodeDrain, nodeList, nodeResume } from './nodes.ts';
 import { sessionEnd, sessionList } from './sessions.ts';
-import { gatewayRestart, gatewayStart, gatewayStop } from './start.ts';
-import { gatewayHealth, gatewayStats, gatewayStatus } from './status.ts';
-import { gatewaySync } from './sync.ts';
 import { templateImport } from './template-import.ts';
 import { templateSearch } from './template-search.ts';
 import {

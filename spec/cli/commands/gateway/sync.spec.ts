@@ -2,9 +2,9 @@
 
 import { writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
-import { folderOfEach } from '../../helpers/folder.ts';
-import { suite } from '../../helpers/suite.ts';
-import { type GatewayUnderTest, startGateway } from './against-gateway.ts';
+import { folderOfEach } from '../../../helpers/folder.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { type GatewayUnderTest, startGateway } from '../against-gateway.ts';
 
 const test = suite('gateway sync');
 const folder = folderOfEach(test);

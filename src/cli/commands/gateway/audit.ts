@@ -1,11 +1,11 @@
 // `stagedoor gateway audit`: the audit log of a running gateway, newest entries first.
 
-import { AGE_MS, type Command, PAST_TIME, timeOf } from '../command.ts';
-import { printResult, type TableColumns, table } from '../output.ts';
-import { type Fields, fields } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, WIDE_OPTION } from '../remote/client-options.ts';
-import { requireGateway } from '../remote/find-gateway.ts';
-import { pagedEntries } from '../remote/paged-entries.ts';
+import { AGE_MS, type Command, PAST_TIME, timeOf } from '../../command.ts';
+import { printResult, type TableColumns, table } from '../../output.ts';
+import { type Fields, fields } from '../../remote/answers.ts';
+import { CLIENT_OPTIONS, WIDE_OPTION } from '../../remote/client-options.ts';
+import { requireGateway } from '../../remote/find-gateway.ts';
+import { pagedEntries } from '../../remote/paged-entries.ts';
 
 /** The most entries of one output, and its default. */
 const MAX_PRINTED = 100_000;

@@ -7,9 +7,9 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { folderOfEach } from '../../helpers/folder.ts';
-import { suite } from '../../helpers/suite.ts';
-import { complaint, runCommand } from './against-gateway.ts';
+import { folderOfEach } from '../../../helpers/folder.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { complaint, runCommand } from '../against-gateway.ts';
 
 const test = suite('gateway start');
 const folder = folderOfEach(test);

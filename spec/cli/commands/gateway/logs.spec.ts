@@ -5,12 +5,12 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { filesIn, writeDaemon } from '../../../src/cli/background/daemon-files.ts';
-import { lockFile } from '../../../src/persistence/file-lock.ts';
-import { becomes } from '../../helpers/eventually.ts';
-import { inFolder } from '../../helpers/folder.ts';
-import { suite } from '../../helpers/suite.ts';
-import { complaint, printed, runAtTerminal, runCommand } from './against-gateway.ts';
+import { filesIn, writeDaemon } from '../../../../src/cli/background/daemon-files.ts';
+import { lockFile } from '../../../../src/persistence/file-lock.ts';
+import { becomes } from '../../../helpers/eventually.ts';
+import { inFolder } from '../../../helpers/folder.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { complaint, printed, runAtTerminal, runCommand } from '../against-gateway.ts';
 
 const test = suite('gateway logs');
 const record = (level: number, hour: string, msg: string) =>

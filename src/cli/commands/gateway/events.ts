@@ -1,14 +1,14 @@
 // `stagedoor gateway events`, or `stagedoor events`: the recent events of a gateway and, with --follow, new ones.
 
-import type { Command } from '../command.ts';
-import { CommandFailure } from '../failures.ts';
-import { pause, untilSignal } from '../foreground/stop-signals.ts';
-import { fieldText, jsonLine, printable } from '../output.ts';
-import { answerIn, type Fields, fields } from '../remote/answers.ts';
-import { CLIENT_OPTIONS } from '../remote/client-options.ts';
-import { requireGateway } from '../remote/find-gateway.ts';
-import { type Remote, StreamBroken } from '../remote/remote.ts';
-import type { Terminal } from '../terminal.ts';
+import type { Command } from '../../command.ts';
+import { CommandFailure } from '../../failures.ts';
+import { pause, untilSignal } from '../../foreground/stop-signals.ts';
+import { fieldText, jsonLine, printable } from '../../output.ts';
+import { answerIn, type Fields, fields } from '../../remote/answers.ts';
+import { CLIENT_OPTIONS } from '../../remote/client-options.ts';
+import { requireGateway } from '../../remote/find-gateway.ts';
+import { type Remote, StreamBroken } from '../../remote/remote.ts';
+import type { Terminal } from '../../terminal.ts';
 
 /** The number of attempts after a broken connection until it counts as a failure, and the pause before each, in ms. */
 const TRIES = 5;

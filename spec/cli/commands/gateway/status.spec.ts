@@ -2,7 +2,7 @@
 
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { suite } from '../../helpers/suite.ts';
+import { suite } from '../../../helpers/suite.ts';
 import {
   complaint,
   gatewayFor,
@@ -11,7 +11,7 @@ import {
   printed,
   runCommand,
   serverFor,
-} from './against-gateway.ts';
+} from '../against-gateway.ts';
 
 const test = suite('gateway status and health');
 const gateway = gatewayFor(test, { withAccounts: true }, ({ server }) =>

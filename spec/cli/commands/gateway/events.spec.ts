@@ -2,10 +2,10 @@
 
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
-import { serving } from '../../helpers/backends/function-backend.ts';
-import { fetchFor } from '../../helpers/network/replaced-fetch.ts';
-import { suite } from '../../helpers/suite.ts';
-import { complaint, gatewayFor, HANDLER, printed, runCommand, serverFor } from './against-gateway.ts';
+import { serving } from '../../../helpers/backends/function-backend.ts';
+import { fetchFor } from '../../../helpers/network/replaced-fetch.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { complaint, gatewayFor, HANDLER, printed, runCommand, serverFor } from '../against-gateway.ts';
 
 const test = suite('gateway events');
 const gateway = gatewayFor(test, { withAccounts: true }, async ({ server: { gateway: facade } }) => {

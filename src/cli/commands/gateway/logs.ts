@@ -2,17 +2,17 @@
 // `gateway log-level`: the log level of a running gateway.
 
 import { type FileHandle, open } from 'node:fs/promises';
-import { fileFault } from '../../domain/errors/errors.ts';
-import { jsonIn } from '../../domain/json/json.ts';
-import { DAEMON_OPTIONS, daemonFiles, runningDaemon } from '../background/daemon-files.ts';
-import { AGE_MS, type Command, type CommandInput, PAST_TIME, timeOf } from '../command.ts';
-import { CommandFailure, UsageError } from '../failures.ts';
-import { pause, untilSignal } from '../foreground/stop-signals.ts';
-import { printResult } from '../output.ts';
-import { fields } from '../remote/answers.ts';
-import { CLIENT_OPTIONS } from '../remote/client-options.ts';
-import { requireGateway } from '../remote/find-gateway.ts';
-import { readSettings } from '../setting-options.ts';
+import { fileFault } from '../../../domain/errors/errors.ts';
+import { jsonIn } from '../../../domain/json/json.ts';
+import { DAEMON_OPTIONS, daemonFiles, runningDaemon } from '../../background/daemon-files.ts';
+import { AGE_MS, type Command, type CommandInput, PAST_TIME, timeOf } from '../../command.ts';
+import { CommandFailure, UsageError } from '../../failures.ts';
+import { pause, untilSignal } from '../../foreground/stop-signals.ts';
+import { printResult } from '../../output.ts';
+import { fields } from '../../remote/answers.ts';
+import { CLIENT_OPTIONS } from '../../remote/client-options.ts';
+import { requireGateway } from '../../remote/find-gateway.ts';
+import { readSettings } from '../../setting-options.ts';
 
 const LINES = 100;
 const MAX_LINES = 100_000;
@@ -169,7 +169,7 @@ async function read(file: FileHandle, from: number, to: number): Promise<Buffer>
 
 /** Formats records for reading; lines of Node itself at a crash are not records and stay unchanged. */
 async function lineReader(): Promise<(line: string) => string> {
-  const { humanLine } = await import('../foreground/log.ts');
+  const { humanLine } = await import('../../foreground/log.ts');
   return (line) => {
     try {
       return humanLine(line);

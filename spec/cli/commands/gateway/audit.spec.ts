@@ -1,9 +1,9 @@
 // The audit log, and the log level.
 
 import * as assert from 'uvu/assert';
-import { serving } from '../../helpers/backends/function-backend.ts';
-import { suite } from '../../helpers/suite.ts';
-import { complaint, gatewayFor } from './against-gateway.ts';
+import { serving } from '../../../helpers/backends/function-backend.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { complaint, gatewayFor } from '../against-gateway.ts';
 
 const test = suite('gateway audit and log-level');
 const gateway = gatewayFor(test, { withAccounts: true });

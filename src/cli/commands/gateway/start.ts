@@ -2,18 +2,18 @@
 // `gateway stop` ends a daemon, and `gateway restart` starts it again.
 
 import { existsSync } from 'node:fs';
-import type { Config, ConfigRow } from '../../config/config.ts';
-import { SETTINGS } from '../../config/settings.ts';
-import { systemClock } from '../../domain/time/clock.ts';
-import { DAEMON_OPTIONS, DAEMON_VARIABLE, NODE_ID_VARIABLE } from '../background/daemon-files.ts';
-import { type Command, JSON_OPTION } from '../command.ts';
-import { readCommandLine } from '../command-line.ts';
-import { CommandFailure, UsageError } from '../failures.ts';
-import { releaseCompiledCode } from '../foreground/compiled-code.ts';
-import { indentedJson, printResult } from '../output.ts';
-import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
-import type { Terminal } from '../terminal.ts';
-import { WORKER_VARIABLE } from '../workers/messages.ts';
+import type { Config, ConfigRow } from '../../../config/config.ts';
+import { SETTINGS } from '../../../config/settings.ts';
+import { systemClock } from '../../../domain/time/clock.ts';
+import { DAEMON_OPTIONS, DAEMON_VARIABLE, NODE_ID_VARIABLE } from '../../background/daemon-files.ts';
+import { type Command, JSON_OPTION } from '../../command.ts';
+import { readCommandLine } from '../../command-line.ts';
+import { CommandFailure, UsageError } from '../../failures.ts';
+import { releaseCompiledCode } from '../../foreground/compiled-code.ts';
+import { indentedJson, printResult } from '../../output.ts';
+import { readSettings, SETTING_OPTIONS } from '../../setting-options.ts';
+import type { Terminal } from '../../terminal.ts';
+import { WORKER_VARIABLE } from '../../workers/messages.ts';
 
 export const gatewayStart: Command = {
   name: 'gateway start',
@@ -43,25 +43,25 @@ export const gatewayStart: Command = {
     const config = settings();
     input.refuseBoth('demo', 'background');
     if (input.has('background')) {
-      const { startDaemon } = await import('../background/start-daemon.ts');
+      const { startDaemon } = await import('../../background/start-daemon.ts');
       const words = process.argv.slice(2).filter((word) => !/^--background(=|$)/.test(word));
       return startDaemon(config, words, terminal);
     }
     if (terminal.env[DAEMON_VARIABLE] !== undefined) {
-      const { runDaemon } = await import('../background/run-daemon.ts');
+      const { runDaemon } = await import('../../background/run-daemon.ts');
       return runDaemon(config, terminal);
     }
     const count = config.workers === 1 ? 1 : await workersOf(isDemo ? demoConfig(config) : config);
     if (count > 1) {
-      const { runSupervisor } = await import('../workers/supervisor.ts');
+      const { runSupervisor } = await import('../../workers/supervisor.ts');
       return runSupervisor(config, { count, terminal });
     }
     const effective = isDemo ? demoConfig(config) : config;
-    const { beginFirstPassword } = await import('../../auth/accounts/first-password.ts');
-    const { Passwords } = await import('../../auth/accounts/passwords.ts');
+    const { beginFirstPassword } = await import('../../../auth/accounts/first-password.ts');
+    const { Passwords } = await import('../../../auth/accounts/passwords.ts');
     const firstPassword = beginFirstPassword(effective, new Passwords(systemClock));
     // Most of the program. Meanwhile another thread hashes that password.
-    const { runGateway } = await import('../foreground/run-gateway.ts');
+    const { runGateway } = await import('../../foreground/run-gateway.ts');
     // Before the database library is loaded, so that its code reuses the released memory.
     releaseCompiledCode();
     return runGateway(effective, { isDemo, terminal, firstPassword });
@@ -70,7 +70,7 @@ export const gatewayStart: Command = {
 
 async function startWorker(settings: () => Config, terminal: Terminal): Promise<number> {
   try {
-    const { runWorker } = await import('../workers/run-worker.ts');
+    const { runWorker } = await import('../../workers/run-worker.ts');
     releaseCompiledCode();
     return await runWorker(settings, terminal);
   } finally {
@@ -80,7 +80,7 @@ async function startWorker(settings: () => Config, terminal: Terminal): Promise<
 }
 
 async function workersOf(config: Config): Promise<number> {
-  return (await import('../workers/worker-count.ts')).workerCount(config);
+  return (await import('../../workers/worker-count.ts')).workerCount(config);
 }
 
 /** A demo stores nothing: no later start could run its servers. It prints their state, so its default log level is `warn`. */
@@ -102,7 +102,7 @@ export const gatewayStop: Command = {
   options: { ...DAEMON_OPTIONS, ...JSON_OPTION },
   examples: ['gateway stop', 'gateway stop --state-dir /var/lib/stagedoor'],
   run: async (input, terminal) => {
-    const { requireDaemon, stopDaemon } = await import('../background/start-daemon.ts');
+    const { requireDaemon, stopDaemon } = await import('../../background/start-daemon.ts');
     const daemon = await requireDaemon(input, terminal);
     await stopDaemon(daemon, terminal);
     const { pid, url } = daemon;
@@ -117,7 +117,7 @@ export const gatewayRestart: Command = {
   examples: ['gateway restart', 'gateway restart --state-dir /var/lib/stagedoor'],
   run: async (input, terminal) => {
     const { requireDaemon, requireSpace, startDaemon, stopDaemon } = await import(
-      '../background/start-daemon.ts'
+      '../../background/start-daemon.ts'
     );
     const daemon = await requireDaemon(input, terminal);
     const { folder, words } = daemon;

@@ -1,9 +1,9 @@
 // `stagedoor gateway status | health | stats`: the state of a running gateway and of its templates; the calls of each instance.
 
-import type { Command, CommandInput } from '../command.ts';
-import { CommandFailure, UsageError } from '../failures.ts';
-import { pause, untilSignal } from '../foreground/stop-signals.ts';
-import { detailLines, duration, printResult, stateWord, type TableColumns, table } from '../output.ts';
+import type { Command, CommandInput } from '../../command.ts';
+import { CommandFailure, UsageError } from '../../failures.ts';
+import { pause, untilSignal } from '../../foreground/stop-signals.ts';
+import { detailLines, duration, printResult, stateWord, type TableColumns, table } from '../../output.ts';
 import {
   type Fields,
   fields,
@@ -11,13 +11,13 @@ import {
   objectsOf,
   shownReasonOf,
   shownStateOf,
-} from '../remote/answers.ts';
-import { CLIENT_OPTIONS, TEMPLATE_OPTION, WIDE_OPTION } from '../remote/client-options.ts';
-import { requireGateway } from '../remote/find-gateway.ts';
-import type { Remote } from '../remote/remote.ts';
-import { ofTemplate } from '../remote/similar-names.ts';
-import type { Terminal } from '../terminal.ts';
-import { registryOfTemplate } from './instances.ts';
+} from '../../remote/answers.ts';
+import { CLIENT_OPTIONS, TEMPLATE_OPTION, WIDE_OPTION } from '../../remote/client-options.ts';
+import { requireGateway } from '../../remote/find-gateway.ts';
+import type { Remote } from '../../remote/remote.ts';
+import { ofTemplate } from '../../remote/similar-names.ts';
+import type { Terminal } from '../../terminal.ts';
+import { registryOfTemplate } from '../instances.ts';
 
 /**
  * Shows the state of the gateway. Exit code 0 also for a degraded one: it serves, so scripts that wait for a gateway

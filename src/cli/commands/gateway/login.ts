@@ -1,24 +1,24 @@
 // `stagedoor gateway login | logout`: gets a token from a running gateway for later commands, or ends and
 // removes it. The token is never printed; accounts/request-credentials.ts stores it.
 
-import { isLoopback } from '../../domain/local-address.ts';
-import { credentialsPath } from '../../templates/command-exposure.ts';
-import { PASSWORD_OPTION } from '../accounts/account-client.ts';
-import { readPassword } from '../accounts/account-options.ts';
-import { endSignIn } from '../accounts/renewal.ts';
-import { type RequestCredentials, requestCredentials } from '../accounts/request-credentials.ts';
-import { ProofUnavailable } from '../accounts/require-proof.ts';
-import { removeToken, type StoredToken, storedTokenOf, storeToken } from '../accounts/stored-tokens.ts';
-import { usualUrls } from '../background/daemon-files.ts';
-import { type Command, type CommandInput, JSON_OPTION } from '../command.ts';
-import { CommandFailure, UsageError } from '../failures.ts';
-import { duration, printResult } from '../output.ts';
-import { answerOfGateway, SEEK_MS, variantsOf } from '../remote/answering-url.ts';
-import { fields } from '../remote/answers.ts';
-import { CLIENT_OPTIONS } from '../remote/client-options.ts';
-import { namedUrl, requireGateway } from '../remote/find-gateway.ts';
-import { Remote } from '../remote/remote.ts';
-import { type Terminal, terminalWith } from '../terminal.ts';
+import { isLoopback } from '../../../domain/local-address.ts';
+import { credentialsPath } from '../../../templates/command-exposure.ts';
+import { PASSWORD_OPTION } from '../../accounts/account-client.ts';
+import { readPassword } from '../../accounts/account-options.ts';
+import { endSignIn } from '../../accounts/renewal.ts';
+import { type RequestCredentials, requestCredentials } from '../../accounts/request-credentials.ts';
+import { ProofUnavailable } from '../../accounts/require-proof.ts';
+import { removeToken, type StoredToken, storedTokenOf, storeToken } from '../../accounts/stored-tokens.ts';
+import { usualUrls } from '../../background/daemon-files.ts';
+import { type Command, type CommandInput, JSON_OPTION } from '../../command.ts';
+import { CommandFailure, UsageError } from '../../failures.ts';
+import { duration, printResult } from '../../output.ts';
+import { answerOfGateway, SEEK_MS, variantsOf } from '../../remote/answering-url.ts';
+import { fields } from '../../remote/answers.ts';
+import { CLIENT_OPTIONS } from '../../remote/client-options.ts';
+import { namedUrl, requireGateway } from '../../remote/find-gateway.ts';
+import { Remote } from '../../remote/remote.ts';
+import { type Terminal, terminalWith } from '../../terminal.ts';
 
 export const gatewayLogin: Command = {
   name: 'gateway login',
@@ -84,7 +84,7 @@ async function warnUnproven(url: string, terminal: Terminal): Promise<void> {
 
 async function loginByBrowser(url: string, input: CommandInput, terminal: Terminal): Promise<StoredToken> {
   // Loaded on demand: it loads a server.
-  const { signInByBrowser, signInByDevice } = await import('../accounts/browser-sign-in.ts');
+  const { signInByBrowser, signInByDevice } = await import('../../accounts/browser-sign-in.ts');
   if (input.has('device')) return signInByDevice(url, terminal);
   return signInByBrowser(url, terminal, { opensBrowser: input.switch('browser') !== false });
 }

@@ -2,11 +2,11 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { findToken, storeToken } from '../../../src/cli/accounts/stored-tokens.ts';
-import { filesIn, writeDaemon } from '../../../src/cli/background/daemon-files.ts';
-import { credentialsPath } from '../../../src/templates/command-exposure.ts';
-import { folderOfEach } from '../../helpers/folder.ts';
-import { suite } from '../../helpers/suite.ts';
+import { findToken, storeToken } from '../../../../src/cli/accounts/stored-tokens.ts';
+import { filesIn, writeDaemon } from '../../../../src/cli/background/daemon-files.ts';
+import { credentialsPath } from '../../../../src/templates/command-exposure.ts';
+import { folderOfEach } from '../../../helpers/folder.ts';
+import { suite } from '../../../helpers/suite.ts';
 import {
   ADMIN_PASSWORD,
   complaint,
@@ -14,7 +14,7 @@ import {
   printed,
   runAtTerminal,
   serverFor,
-} from './against-gateway.ts';
+} from '../against-gateway.ts';
 
 const test = suite('gateway login and logout');
 const folder = folderOfEach(test);

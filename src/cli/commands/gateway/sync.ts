@@ -1,11 +1,11 @@
 // `stagedoor gateway sync`: the gateway registers and removes instances to match engines, clusters and the registry file.
 
-import type { Command } from '../command.ts';
-import { printable, printResult, table } from '../output.ts';
-import { elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS } from '../remote/client-options.ts';
-import { requireGateway } from '../remote/find-gateway.ts';
-import type { Terminal } from '../terminal.ts';
+import type { Command } from '../../command.ts';
+import { printable, printResult, table } from '../../output.ts';
+import { elementsOf, type Fields, fields, objectsOf } from '../../remote/answers.ts';
+import { CLIENT_OPTIONS } from '../../remote/client-options.ts';
+import { requireGateway } from '../../remote/find-gateway.ts';
+import type { Terminal } from '../../terminal.ts';
 
 /** The longest wait for all engines and clusters together, in ms. */
 const SYNC_MS = 60_000;
