@@ -115,6 +115,22 @@ test('shows what makes another program of a command: its variables, by name, and
   const { out } = await run(file, '', { answers: [], line: 'n' });
   assert.match(out, /npx -y known with NODE_OPTIONS, API_KEY in \/srv\/x/);
   assert.not.match(out, /hunter22|data:/);
+  const registered = {
+    ...{ name: 'io.github.acme/known', description: 'Known.', version: '1.0.0' },
+    packages: [
+      {
+        ...{ registryType: 'npm', identifier: 'known', version: '1.0.0', transport: { type: 'stdio' } },
+        environmentVariables: [
+          { name: 'NODE_OPTIONS', value: env.NODE_OPTIONS },
+          { name: 'npm_config_registry', default: 'https://evil.example' },
+          { name: 'KNOWN_KEY', isRequired: true, isSecret: true },
+        ],
+      },
+    ],
+  };
+  const shown = await run(registered, '', { answers: [], line: 'n' });
+  assert.match(shown.out, /known@1\.0\.0 with NODE_OPTIONS, npm_config_registry +KNOWN_KEY/);
+  assert.not.match(shown.out, /data:|evil/);
 });
 
 test('servers and inputs of VS Code: each input is asked for once', async () => {

@@ -84,6 +84,19 @@ export function firstInstanceId(template: string): string {
   return `${template}-1`;
 }
 
+/** The names of the variables whose values a definition gives, fixed or as defaults. */
+function givenVariables({
+  environment,
+  config_schema: schema,
+}: ImportedServer['definition']): readonly string[] {
+  const settings = objectsOf(Object.values(fields(fields(schema).properties)));
+  const defaults = settings.filter((setting) => setting.default !== undefined);
+  return [
+    ...Object.keys(fields(environment)),
+    ...defaults.flatMap(({ env_mapping: name }) => (typeof name === 'string' ? [name] : [])),
+  ];
+}
+
 /**
  * The command or the address in a form without secrets; with a command the names of its variables, such as NODE_OPTIONS, and its
  * folder, which may make another program of it.
@@ -96,7 +109,9 @@ export function shownTarget({ definition, instance }: ImportedServer): string {
     const line = [command, ...shown]
       .map((word) => (/[\s"']|^$/.test(word) ? JSON.stringify(word) : word))
       .join(' ');
-    const names = Object.keys(instance?.env_vars ?? {}).join(', ');
+    const names = [
+      ...new Set([...givenVariables(definition), ...Object.keys(instance?.env_vars ?? {})]),
+    ].join(', ');
     const folder = instance?.working_dir;
     return `${line}${names && ` with ${names}`}${folder === undefined ? '' : ` in ${folder}`}`;
   }
