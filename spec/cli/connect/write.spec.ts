@@ -340,13 +340,14 @@ test('replaces how Codex connects, which rewrites its entries as tables', async 
   const mark = '# stagedoor weather: end';
   const kept =
     'tool_timeout_sec = 60\nname = \'a\'\nother = "a \\" b"\nmore = { one = { two = 2 } } # kept\n[mcp_servers.weather.tools.hello]\napproval_mode = "approve"\n';
-  const lists = 'cwd = "/"\ndisabled_tools = [\n  ["x"],\n]\n';
+  const lists = 'cwd = "/"\nargs = [\n  "x", # ]\n]\n';
+  const long = 'disabled_tools = [\n  "]", # [\n  "y",\n]\nnote = """\n[mcp_servers.no]\n"""\n';
   const connects =
     '[mcp_servers.weather.env_http_headers]\nX-API-Key = "OTHER"\n[mcp_servers.weather."env"]\nA = "b"\n';
-  writeFileSync(path, read(path).replace(mark, `${lists}${kept}${connects}${mark}`));
+  writeFileSync(path, read(path).replace(mark, `${lists}${long}${kept}${connects}${mark}`));
   await write('codex', '--http', '--write', '--yes');
   const written = read(path);
-  assert.ok(written.endsWith(`\n${kept}${mark}\n`), written);
+  assert.ok(written.endsWith(`\n${long}${kept}${mark}\n`), written);
   for (const dropped of ['cwd', 'OTHER', '"x"', '"b"']) assert.is(written.includes(dropped), false);
   assert.match((await write('codex', '--http', '--write', '--yes')).out, 'needs no change');
 });

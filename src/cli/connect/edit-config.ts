@@ -299,29 +299,44 @@ function editedToml(text: string, { file, template, target }: ConfigEdit): strin
 }
 
 /**
- * What a person or the client has added between the two marks: members of the table (of one line each), tables below it, and
- * other tables. A client that adds a table at the end of the file puts it before the last comment, which is the second mark.
+ * What a person or the client has added between the two marks: members of the table, tables below it, and other tables. A
+ * client that adds a table at the end of the file puts it before the last comment, which is the second mark.
  */
 function blockOf(lines: readonly string[], entry: string) {
   const [members, tables, others]: [string[], string[], string[]] = [[], [], []];
   let table = `[${entry}]`;
-  for (const line of lines) {
-    const plain = withoutQuotes(line);
-    if (HEADER.test(plain)) table = plain;
+  for (const statement of statementsOf(lines)) {
+    const plain = withoutQuotes(statement);
+    const isHeader = HEADER.test(plain);
+    if (isHeader) table = plain;
     if (table.startsWith(`[${entry}.`)) {
-      if (!CONNECTS.test(table.slice(`[${entry}.`.length))) tables.push(line);
-    } else if (!table.startsWith(`[${entry}]`)) others.push(line);
-    else if (ADDED_MEMBER.test(line) && !CONNECTS.test(plain)) members.push(line);
+      if (!CONNECTS.test(table.slice(`[${entry}.`.length))) tables.push(statement);
+    } else if (!table.startsWith(`[${entry}]`)) others.push(statement);
+    else if (!isHeader && plain !== '' && !CONNECTS.test(plain)) members.push(statement);
   }
   return { members, tables, others };
 }
 
+/** The lines; those of one member, whose list or text goes on in further lines, are one. */
+function statementsOf(lines: readonly string[]): readonly string[] {
+  const statements: string[] = [];
+  let open: string | undefined;
+  for (const line of lines) {
+    const statement: string = open === undefined ? line : `${open}\n${line}`;
+    const bare = statement.replace(TEXT_OR_COMMENT, (text) => (OPEN_TEXT.test(text) ? '[' : ''));
+    const isWhole = bare.split(/[[{]/).length <= bare.split(/[\]}]/).length;
+    open = isWhole ? undefined : statement;
+    if (isWhole) statements.push(statement);
+  }
+  return open === undefined ? statements : [...statements, open];
+}
+
+const TEXT_OR_COMMENT = /"""[\s\S]*?(?:"""|$)|'''[\s\S]*?(?:'''|$)|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|#.*/g;
+/** The beginning of a text of several lines that does not end. */
+const OPEN_TEXT = /^("""|''')(?![\s\S]*\1$)/;
+
 /** The header of a table, without white space and quotation marks; not the item of a list on a line of its own. */
 const HEADER = /^\[.*\](?:#|$)/;
-
-/** A comment, or a member of one line: not one whose list goes on in further lines. */
-const ADDED_MEMBER =
-  /^\s*(?:#|[\w-]+\s*=\s*(?:[\w.:+-]+|"(?:[^"\\]|\\.)*"|'[^']*'|\[[^[\]]*\]|\{.*\})\s*(?:#|$))/;
 
 /**
  * The beginning of a member, or of the name of a table, that says how to connect. The new entry says it; Codex writes tables
