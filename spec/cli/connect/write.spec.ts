@@ -318,6 +318,19 @@ test('appends to TOML and changes nothing else', async () => {
   assert.is(read(path), before);
 });
 
+test('never writes over a copy of an earlier change, nor deletes one', async () => {
+  const path = put('.codex/config.toml', 'model = "x"\n');
+  const now = Date.now();
+  const taken = Array.from({ length: 3_000 }, (_, ms) => {
+    const time = new Date(now + ms).toISOString().replace(/[-:.Z]/g, '');
+    return put(`.codex/config.toml.${time}.bak`, 'earlier');
+  });
+  assert.is((await write('codex', '--write', '--yes')).code, 0);
+  assert.ok(taken.every((each) => read(each) === 'earlier'));
+  const [copy] = filesOf(join(path, '..')).filter((name) => name.endsWith('-2.bak'));
+  assert.is(read(join(path, '..', copy ?? '')), 'model = "x"\n');
+});
+
 test('keeps what the client and its user have added between the marks of TOML', async () => {
   const path = put('.codex/config.toml', 'model = "x"\n');
   await write('codex', '--write', '--yes');

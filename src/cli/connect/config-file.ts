@@ -16,6 +16,8 @@ import { isAgreed, type Terminal } from '../terminal.ts';
 import { type ConfigEdit, editedConfig } from './edit-config.ts';
 
 const MAX_FILE_BYTES = 5 * 1024 * 1024;
+/** The most copies of a file from one millisecond. */
+const MAX_COPIES = 100;
 
 interface ConfigText {
   readonly path: string;
@@ -77,11 +79,11 @@ function plannedText({ path, text = '' }: ConfigText, edit: ConfigEdit): string 
 
 /** Replaces the file. Returns the path of the copy of the old file; undefined when there was none. */
 function writeConfig({ path, text: before, mode }: ConfigText, after: string): string | undefined {
-  const backup = `${path}.${new Date().toISOString().replace(/[-:.Z]/g, '')}.bak`;
+  let backup: string | undefined;
   try {
     if (before === undefined) makeFolders(dirname(path));
     else {
-      copyFileSync(path, backup, constants.COPYFILE_EXCL); // not through a link of another user
+      backup = copyBeside(path);
       keepOwner(path, backup);
     }
     const isStillSame = () => readConfig(path).text === before;
@@ -89,11 +91,25 @@ function writeConfig({ path, text: before, mode }: ConfigText, after: string): s
       throw new CommandFailure(`${path} was changed by another program meanwhile; run the command again`);
     }
   } catch (error) {
-    rmSync(backup, { force: true });
+    if (backup !== undefined) rmSync(backup, { force: true });
     if (error instanceof CommandFailure) throw error;
     throw writeFailure(path, error, '; nothing was changed');
   }
-  return before === undefined ? undefined : backup;
+  return backup;
+}
+
+/** Copies the file under the first free name of this moment. Returns the path of the copy. */
+function copyBeside(path: string): string {
+  const time = new Date().toISOString().replace(/[-:.Z]/g, '');
+  for (let number = 1; ; number += 1) {
+    const copy = `${path}.${time}${number === 1 ? '' : `-${number}`}.bak`;
+    try {
+      copyFileSync(path, copy, constants.COPYFILE_EXCL); // not through a link of another user
+      return copy;
+    } catch (error) {
+      if (codeOf(error) !== 'EEXIST' || number === MAX_COPIES) throw error;
+    }
+  }
 }
 
 /** The lines that differ, with three lines of context: an edit is in one place. */
