@@ -6,6 +6,7 @@ import type { LazyAuthorizationServer } from '../authorization-server/lazy-autho
 import { PerList } from '../domain/memory/per-list.ts';
 import { shareOf, UserShares } from '../domain/memory/user-shares.ts';
 import type { Gateway } from '../gateway/gateway.ts';
+import { MAX_RUNS } from '../gateway/sync.ts';
 import { LoadHistory } from '../metrics/load-history.ts';
 import { Samples } from '../metrics/samples.ts';
 import { OtherMembers } from './all-nodes/other-members.ts';
@@ -77,6 +78,7 @@ export function composeServices(
     peerEvents: peers && new PeerEvents({ otherMembers, peers, events, loads, clock }),
     consoleReply: consoleReply(options.consoleFolder),
     examinations: new UserShares(EXAMINATIONS.atOnce, shareOf(EXAMINATIONS.atOnce, EXAMINATIONS.share, 1)),
+    syncs: new UserShares(MAX_RUNS),
     samples: new Samples(gateway, peers === undefined ? {} : { others: loads }),
     history: new LoadHistory(gateway, { isAdded: peers !== undefined }),
   };

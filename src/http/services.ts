@@ -62,6 +62,8 @@ export interface Services
   readonly authorizationServer?: LazyAuthorizationServer | undefined;
   /** The examinations of servers under way, by caller. */
   readonly examinations: UserShares;
+  /** The syncs under way, by caller. */
+  readonly syncs: UserShares;
   readonly samples: Samples;
   readonly history: LoadHistory;
   readonly metrics: Pick<Prometheus, 'text'>;

@@ -530,7 +530,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       'a warning of sync',
     ],
     ['One answer of a cluster to sync', bytes(MAX_PAGE_BYTES), 'a warning of sync'],
-    ['Syncs that callers have under way', String(MAX_RUNS), '`QUEUE_FULL`'],
+    ['Syncs that callers have under way', `${MAX_RUNS}; per caller ${100 * LIMITS.ownerShare} %`, queueFull],
     ['Keep-alive comments on event streams', `every ${seconds(HTTP_LIMITS.keepAliveMs)}`, ''],
   ],
 };

@@ -7,6 +7,7 @@ import { definedFields } from '../../../domain/json/json.ts';
 import { closed, flag, text } from '../../records/schemas.ts';
 import { json } from '../../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../../routing/route.ts';
+import { withinShare } from '../../within-share.ts';
 
 const Namespace = Type.String({ pattern: '^(\\*|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)$' });
 
@@ -46,11 +47,12 @@ export const syncRoutes: readonly HttpRoute[] = [
     answers: {
       200: { description: 'The changes; with `dry_run`, those that would be made', body: SyncBody },
     },
-    handler: async ({ body, principal }, { gateway }) => {
+    handler: async ({ body, principal }, { gateway, syncs }) => {
       const { dry_run: isDryRun = false, namespace } = body;
       const isLimited = !hasAllTemplates(principal);
       const limit = isLimited ? { mayUse: (template: string) => mayUse(principal, template) } : {};
-      const outcome = await gateway.sync({ isDryRun, namespace, ...limit });
+      const sync = () => gateway.sync({ isDryRun, namespace, ...limit });
+      const outcome = await withinShare(syncs, principal.id, 'syncs under way', sync);
       return json(200, {
         dry_run: isDryRun,
         added: outcome.added.map(recordOf),
