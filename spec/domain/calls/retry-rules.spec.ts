@@ -3,8 +3,8 @@
 
 import * as assert from 'uvu/assert';
 import {
-  type CallFailure,
   type CallHistory,
+  type FailedAttempt,
   isRepeatable,
   mayAbandon,
   mayAwaitLink,
@@ -27,10 +27,11 @@ const FIRST: CallHistory = {
   hasReopened: false,
   hasMoved: false,
   bound: undefined,
+  progress: undefined,
 };
 
-const next = (failure: CallFailure, soFar: Partial<CallHistory> = {}) =>
-  nextAfter(failure, { ...FIRST, ...soFar });
+const next = (failure: Omit<FailedAttempt, 'ref' | 'number'>, soFar: Partial<CallHistory> = {}) =>
+  nextAfter({ ref: undefined, number: 1, ...failure }, { ...FIRST, ...soFar });
 
 const failed = (delivered: Delivered, isRepeatable: boolean) => ({
   error: backendUnavailable('x', { delivered }),
@@ -50,18 +51,18 @@ test('what did not arrive is done again, what may have arrived only if that does
 });
 
 test('once the caller has messages of it, the failure is final', () => {
-  assert.is(next({ ...failed('no', true), progress: 'answering' }), 'giveUp');
+  assert.is(next(failed('no', true), { progress: 'answering' }), 'giveUp');
 });
 
 test('an answer about the request is final, also for others under way; after any other failure they continue', () => {
-  const after = (status: number, sentIn: CallFailure['sentIn'], progress?: CallFailure['progress']) => {
+  const after = (status: number, sentIn: FailedAttempt['sentIn'], progress?: CallHistory['progress']) => {
     const error = backendUnavailable('x', { delivered: 'no', refusal: { status, waitMs: undefined } });
-    return next({ error, isRepeatable: false, sentIn, progress });
+    return next({ error, isRepeatable: false, sentIn }, { progress });
   };
   assert.equal([after(422, 'fresh'), after(422, 'fresh', 'others')], ['giveUp', 'giveUp']);
   assert.equal([after(422, undefined), after(503, 'fresh'), after(404, 'fresh')], Array(3).fill('elsewhere'));
   assert.equal([after(503, 'fresh', 'others'), after(422, undefined, 'others')], ['hedge', 'hedge']);
-  assert.is(next({ ...failed('yes', false), progress: 'others' }), 'hedge');
+  assert.is(next(failed('yes', false), { progress: 'others' }), 'hedge');
 });
 
 test('where its session is bound it is done three times more, and not there once it may have arrived twice', () => {

@@ -15,13 +15,13 @@ import {
   validAnswer,
 } from '../../domain/calls/exchange-event.ts';
 import type { AttemptTrace, RequestTrace } from '../../domain/calls/request-trace.ts';
-import { isRepeatable } from '../../domain/calls/retry-rules.ts';
+import { type FailedAttempt, isRepeatable } from '../../domain/calls/retry-rules.ts';
 import { backendUnavailable, notConnected } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import { QUESTION_REFUSALS, type ServerRequest, serverRequest } from '../../domain/mcp/client.ts';
 import type { TemplateGroup } from '../fleet/template-group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { AttemptEnding, NumberedAttempt } from './call-events.ts';
+import type { AttemptEnding } from './call-events.ts';
 import type { AttemptPlan } from './call-route.ts';
 import type { Deadline } from './deadline.ts';
 
@@ -47,7 +47,7 @@ export interface AttemptedCall {
  * One attempt of a call, as the observer of its exchange. The call gets exactly one answer or failure from it, and
  * neither if the caller leaves before.
  */
-export class Attempt implements NumberedAttempt, Observer<ExchangeEvent> {
+export class Attempt implements Observer<ExchangeEvent> {
   readonly ref: InstanceRef;
   readonly plan: AttemptPlan;
   readonly sent: AttemptRecord<InstanceRef>;
@@ -141,6 +141,12 @@ export class Attempt implements NumberedAttempt, Observer<ExchangeEvent> {
     this.#call.ended(this, ending);
     this.#group.pool.outliers.ended(this.sent, verdictOf(ending));
     this.#group.queue.advance(this.ref);
+  }
+
+  /** This attempt as one that has failed with this error. */
+  failedWith(error: GatewayError): FailedAttempt<InstanceRef> {
+    const { ref, number, isRepeatable, plan } = this;
+    return { ref, number, isRepeatable, error, sentIn: plan.conversation?.isReused ? 'reused' : 'fresh' };
   }
 
   // --- observer of the conversation ------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 import type { Subscriber } from 'rxjs';
 import type { SourcedEvent } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
+import type { FailedAttempt } from '../../domain/calls/retry-rules.ts';
 import { backendTimeout } from '../../domain/errors/backend-errors.ts';
 import { atInstance, type GatewayError } from '../../domain/errors/errors.ts';
 import type { TemplateGroup } from '../fleet/template-group.ts';
@@ -81,12 +82,12 @@ export class Attempts implements AttemptedCall {
     return backendTimeout(Math.round(this.now() - sent.atMs));
   }
 
-  /** Ends one silent attempt, and returns its error; the others continue. */
-  abandon(silent: Attempt): GatewayError {
+  /** Ends one silent attempt, which has failed then; the others continue. */
+  abandon(silent: Attempt): FailedAttempt<InstanceRef> {
     const error = this.silence(silent);
     this.#remove(silent);
     silent.end(atInstance(error, silent.ref.id));
-    return error;
+    return silent.failedWith(error);
   }
 
   /** Ends all, with the call. `overdue`: the error of those without an answer; undefined when the caller has left. */
@@ -121,7 +122,7 @@ export class Attempts implements AttemptedCall {
       this.#failures = failures;
       try {
         this.#remove(attempt);
-        this.#call.goOn(attempt, error, attempt.plan);
+        this.#call.goOn(attempt.failedWith(error), attempt.plan);
       } finally {
         attempt.end();
         this.#failures = undefined;

@@ -10,14 +10,6 @@ import type { GatewayEvent } from '../../domain/events/events.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 
-/** One attempt, or a failed opening before one. `number`: its position in its call, 1 for the first one. */
-export interface NumberedAttempt {
-  readonly ref: InstanceRef;
-  readonly number: number;
-  /** True when the backend may get the same request twice without harm. */
-  readonly isRepeatable: boolean;
-}
-
 /** The result of an attempt whose request was sent. `waitMs`: from the arrival of the call to the start of the attempt. */
 export interface AttemptEnding {
   readonly outcome: CallOutcome;
@@ -90,7 +82,7 @@ export class CallEvents {
   }
 
   /** Reports that the call goes on after the failure of this attempt. */
-  retried({ ref: { id, serverId }, number: attempt }: NumberedAttempt, code: ErrorCode): void {
+  retried({ id, serverId }: InstanceRef, attempt: number, code: ErrorCode): void {
     const retried = this.#event('call.retried', 'exchange.retried');
     this.#emit({ ...retried, instanceId: id, serverId, attempt, code });
   }

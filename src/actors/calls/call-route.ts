@@ -6,7 +6,7 @@ import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
 import type { RequestTrace } from '../../domain/calls/request-trace.ts';
-import type { TryKind } from '../../domain/calls/retry-rules.ts';
+import type { FailedAttempt, TryKind } from '../../domain/calls/retry-rules.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { GatewayEvent } from '../../domain/events/events.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
@@ -15,7 +15,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import type { TemplateGroup } from '../fleet/template-group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TrustOf } from '../instances/tool-trust.ts';
-import type { AttemptEnding, NumberedAttempt } from './call-events.ts';
+import type { AttemptEnding } from './call-events.ts';
 import type { RetryBudget } from './retry-budget.ts';
 import type { Tries } from './tries.ts';
 
@@ -92,8 +92,8 @@ export interface RunningCall {
   /** The time at which the first timeout ends, if no message restarts it, in ms of the clock. */
   readonly deadline: { readonly timeoutAtMs: number };
   giveUp(error: GatewayError): void;
-  /** An attempt has failed, and is not under way any more: the call goes on elsewhere, or gives up. */
-  goOn(failed: NumberedAttempt, error: GatewayError, plan: AttemptPlan): void;
+  /** An attempt has failed, and is not under way any more: the call goes on elsewhere, or gives up. `plan`: that of the attempt. */
+  goOn(failed: FailedAttempt<InstanceRef>, plan: AttemptPlan): void;
   /** The timeout or the hard maximum has passed; called once. `passedMs`: the duration of the call in ms. */
   timedOut(passedMs: number): void;
   /**

@@ -10,7 +10,7 @@ import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { type ExchangeRequest, ownerIdOf, type SourcedEvent, toolOf } from '../../domain/calls/exchange.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
-import { isRepeatable, type TryKind } from '../../domain/calls/retry-rules.ts';
+import { type FailedAttempt, isRepeatable, type TryKind } from '../../domain/calls/retry-rules.ts';
 import { backendTimeout, queueFull } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, atInstance, type GatewayError, moreTelling } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
@@ -20,7 +20,7 @@ import type { QueueEntry, QueueTarget } from '../fleet/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Attempt } from './attempt.ts';
 import { Attempts } from './attempts.ts';
-import type { CallEvents, NumberedAttempt } from './call-events.ts';
+import type { CallEvents } from './call-events.ts';
 import type { AttemptPlan, CallDeps, CallOptions, RunningCall, SendStep, Step } from './call-route.ts';
 import { Deadline } from './deadline.ts';
 import { Tries } from './tries.ts';
@@ -115,24 +115,20 @@ export class Call implements QueueEntry, RunningCall {
   // --- for its attempts and its deadline -------------------------------------------------------------------
 
   /** Goes on after a failure as `nextAfter` says. All failed calls pass here; silent ones are handled in #abandonSilent. */
-  goOn(at: NumberedAttempt, error: GatewayError, plan?: AttemptPlan): void {
+  goOn(failed: FailedAttempt<InstanceRef>, plan?: AttemptPlan): void {
+    const { ref } = failed;
     const { route, group } = this.#input;
     const own = this.#attempts.areAnswering ? 'answering' : undefined;
-    const failed = {
-      error,
-      isRepeatable: at.isRepeatable,
-      sentIn: plan && (plan.conversation?.isReused ? 'reused' : 'fresh'),
-      progress: this.#attempts.newest === undefined ? own : 'others',
-    } as const;
-    const next = this.tries.decide(at, failed, route.boundAt);
+    const progress = this.#attempts.newest === undefined ? own : 'others';
+    const next = this.tries.decide(failed, progress, route.boundAt);
     // A silent attempt is excluded already. The successor of an instance has the same id.
-    if (next === 'reopen' || !group.has(at.ref)) this.tries.readmit(at.ref);
-    else this.tries.exclude(at.ref);
+    if (next === 'reopen' || !group.has(ref)) this.tries.readmit(ref);
+    else this.tries.exclude(ref);
     if (next === 'giveUp') {
       this.#attempts.end(undefined); // those beside it: this one ends the call, with the last event
       this.giveUp();
     } else if (next === 'hedge') this.#hedge();
-    else this.#retry(at.ref, next, plan);
+    else this.#retry(ref, next, plan);
   }
 
   onSilent(): number {
@@ -217,7 +213,7 @@ export class Call implements QueueEntry, RunningCall {
     }
     this.#leaveQueue();
     const retried = this.tries.countRetry();
-    if (retried !== undefined) this.#events.retried(retried.failed, retried.error.code);
+    if (retried !== undefined) this.#events.retried(retried.ref, retried.number, retried.error.code);
     if (this.#subscriber.closed) return false; // the caller left when the retry was reported
     let plan: ReturnType<SendStep['plan']>;
     try {
@@ -259,7 +255,7 @@ export class Call implements QueueEntry, RunningCall {
   /** Counts a failed opening as a failed attempt, although no request was sent. */
   #preparationFailed(ref: InstanceRef, error: GatewayError): void {
     const number = this.#events.nextAttemptNumber();
-    this.goOn({ ref, number, isRepeatable: isRepeatable(this.#request, ref) }, error);
+    this.goOn({ ref, number, error, isRepeatable: isRepeatable(this.#request, ref) });
   }
 
   #answer(ref: InstanceRef, event: FinalEvent, waitMs: number): void {
@@ -319,9 +315,9 @@ export class Call implements QueueEntry, RunningCall {
     if (!this.tries.mayAbandon(silent, group.pool.outliers.isSuspended(boundAt))) return;
     const step = this.#step('move');
     if (typeof step === 'string' || step.kind === 'send') return;
-    const error = this.#attempts.abandon(silent);
+    const failed = this.#attempts.abandon(silent);
     this.tries.exclude(silent.ref);
-    this.tries.noteFailure(silent, error, boundAt);
+    this.tries.noteFailure(failed, boundAt);
     this.#take(step);
   }
 
@@ -349,7 +345,7 @@ export class Call implements QueueEntry, RunningCall {
     }
     if (!('request' in plan)) return;
     this.tries.countHedge();
-    this.#events.retried(silent, this.#attempts.silence(silent).code);
+    this.#events.retried(silent.ref, silent.number, this.#attempts.silence(silent).code);
     if (!this.#subscriber.closed) this.#attempts.send(ref, plan);
     else plan.ended?.({ outcome: 'cancelled', waitMs: 0, durationMs: 0, error: undefined });
   }

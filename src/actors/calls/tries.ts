@@ -6,7 +6,8 @@
 
 import type { Observable } from 'rxjs';
 import {
-  type CallFailure,
+  type CallHistory,
+  type FailedAttempt,
   mayAbandon,
   mayAwaitLink,
   mayHedge,
@@ -19,7 +20,6 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { TemplateGroup } from '../fleet/template-group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { NumberedAttempt } from './call-events.ts';
 import type { RetryBudget } from './retry-budget.ts';
 
 /** Time after a failure within which an instance of another node learns whether that node can be reached, in ms. */
@@ -32,8 +32,8 @@ export class Tries {
   #excluded: Set<string> | undefined;
   /** The last failure of an attempt of the call, or of the opening before it; undefined while none has failed. */
   failure: GatewayError | undefined;
-  /** The last failed attempt and its error, until its retry is counted. */
-  #last: { readonly failed: NumberedAttempt; readonly error: GatewayError } | undefined;
+  /** The last failed attempt, until its retry is counted. */
+  #last: FailedAttempt<InstanceRef> | undefined;
   /** True when a retry after the last failure costs budget that is not taken yet. */
   #needsBudget = false;
   /** True when the budget for the next hedge is taken. */
@@ -94,27 +94,32 @@ export class Tries {
    * the request arrived; if an earlier attempt may have delivered it, the recorded failure says `unknown`. `boundAt`: see
    * CallRoute.
    */
-  decide(at: NumberedAttempt, failed: CallFailure, boundAt: InstanceRef | undefined): TryKind | 'giveUp' {
-    const { error, progress } = failed;
+  decide(
+    failed: FailedAttempt<InstanceRef>,
+    progress: CallHistory['progress'],
+    boundAt: InstanceRef | undefined,
+  ): TryKind | 'giveUp' {
     const next = nextAfter(failed, {
       attemptsLeft: this.left,
       retriesMade: this.retriesMade,
       hasReopened: this.#hasReopened,
       hasMoved: this.#hasMoved,
       bound: boundAt && { mayHaveArrived: this.#mayHaveArrived(boundAt) },
+      progress,
     });
     if (next === 'reopen') this.#hasReopened = true;
-    else this.noteFailure(at, error, progress === 'others' ? undefined : boundAt);
+    else this.noteFailure(failed, progress === 'others' ? undefined : boundAt);
     return next;
   }
 
   /** Records a failure. `boundAt`: see CallRoute; undefined while other attempts are under way. */
-  noteFailure(failed: NumberedAttempt, error: GatewayError, boundAt: InstanceRef | undefined): void {
+  noteFailure(failed: FailedAttempt<InstanceRef>, boundAt: InstanceRef | undefined): void {
+    const { ref, error } = failed;
     if (error.delivered === 'unknown') this.#uncertainAt ??= boundAt;
     const isUncertain = error.delivered === 'no' && this.failure?.delivered === 'unknown';
-    this.failure = atInstance(isUncertain ? perhapsDelivered(error) : error, failed.ref.id);
+    this.failure = atInstance(isUncertain ? perhapsDelivered(error) : error, ref.id);
     this.#needsBudget = error.delivered !== 'no';
-    this.#last = { failed, error };
+    this.#last = failed;
   }
 
   /** Notes that the call has made its session move. */
@@ -125,8 +130,8 @@ export class Tries {
   /** The pause after the last failure, if `mayAwaitLink` says so: emits when it is known whether the link is lost. Cold. */
   untilLinkKnown(clock: Clock): Observable<void> | undefined {
     if (this.#last === undefined) return undefined;
-    const { failed, error } = this.#last;
-    return mayAwaitLink(error, failed.ref.isElsewhere, this.left) ? timer$(clock, LINK_KNOWN_MS) : undefined;
+    const { ref, error } = this.#last;
+    return mayAwaitLink(error, ref.isElsewhere, this.left) ? timer$(clock, LINK_KNOWN_MS) : undefined;
   }
 
   // --- retries and hedges ----------------------------------------------------------------------------------
@@ -142,7 +147,7 @@ export class Tries {
   }
 
   /** Counts the retry after the last failure, and returns that one; undefined, without effect, when it is counted already. */
-  countRetry(): { readonly failed: NumberedAttempt; readonly error: GatewayError } | undefined {
+  countRetry(): FailedAttempt<InstanceRef> | undefined {
     const last = this.#last;
     if (last === undefined) return undefined;
     this.#last = undefined;
@@ -152,12 +157,12 @@ export class Tries {
   }
 
   /** True when a hedge may begin beside this silent attempt. */
-  mayHedge(silent: Pick<CallFailure, 'isRepeatable'>, budget: RetryBudget): boolean {
+  mayHedge(silent: Pick<FailedAttempt, 'isRepeatable'>, budget: RetryBudget): boolean {
     return mayHedge(silent, this.left, this.#isHedgePaid || budget.hasRoom);
   }
 
   /** True when this silent attempt may end so that its session can move: see mayAbandon of the rules. */
-  mayAbandon(silent: Pick<CallFailure, 'isRepeatable'>, isSuspended: boolean): boolean {
+  mayAbandon(silent: Pick<FailedAttempt, 'isRepeatable'>, isSuspended: boolean): boolean {
     return mayAbandon(silent, this.#hasMoved, isSuspended);
   }
 

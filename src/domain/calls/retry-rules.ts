@@ -7,8 +7,11 @@ import { type GatewayError, isUnanswered } from '../errors/errors.ts';
 import { isRepeatableMethod } from '../mcp/mcp.ts';
 import { type ExchangeRequest, toolOf } from './exchange.ts';
 
-/** An attempt that has failed, or an opening before one. */
-export interface CallFailure {
+/** An attempt that has failed, or an opening before one, at the instance `ref`. */
+export interface FailedAttempt<Ref = unknown> {
+  readonly ref: Ref;
+  /** Its position in its call, 1 for the first one. */
+  readonly number: number;
   readonly error: GatewayError;
   /** True when a repeat does no harm. */
   readonly isRepeatable: boolean;
@@ -17,8 +20,6 @@ export interface CallFailure {
    * another use before, and may have ended unnoticed. Default: something failed before.
    */
   readonly sentIn?: 'fresh' | 'reused' | undefined;
-  /** `others`: other attempts of the same call are under way. `answering`: the caller has messages of this one. Default: neither. */
-  readonly progress?: 'others' | 'answering' | undefined;
 }
 
 /** The course of a call up to the failure. */
@@ -36,6 +37,8 @@ export interface CallHistory {
    * session has left, or at none. Undefined for a call without a session.
    */
   readonly bound: { readonly mayHaveArrived: 'here' | 'earlier' | false } | undefined;
+  /** `others`: other attempts are under way. `answering`: the caller has messages of the failed one. Undefined: neither. */
+  readonly progress: 'others' | 'answering' | undefined;
 }
 
 /**
@@ -70,10 +73,10 @@ export function isRepeatable(
  * instance, which the route of the call may not have, and, after `delivered: 'unknown'`, room in the retry budget.
  */
 export function nextAfter(
-  failed: CallFailure,
-  { attemptsLeft, retriesMade, hasReopened, hasMoved, bound }: CallHistory,
+  failed: FailedAttempt,
+  { attemptsLeft, retriesMade, hasReopened, hasMoved, bound, progress }: CallHistory,
 ): TryKind | 'giveUp' {
-  const { error, sentIn, progress } = failed;
+  const { error, sentIn } = failed;
   if (sentIn !== undefined && isAboutRequest(error)) return 'giveUp';
   if (progress === 'others') return 'hedge';
   if (progress === 'answering' || !mayRepeat(failed)) return 'giveUp';
@@ -90,7 +93,7 @@ export function nextAfter(
  * has room for it.
  */
 export function mayHedge(
-  { isRepeatable }: Pick<CallFailure, 'isRepeatable'>,
+  { isRepeatable }: Pick<FailedAttempt, 'isRepeatable'>,
   left: number,
   isAffordable: boolean,
 ): boolean {
@@ -102,7 +105,7 @@ export function mayHedge(
  * no answers there either.
  */
 export function mayAbandon(
-  { isRepeatable }: Pick<CallFailure, 'isRepeatable'>,
+  { isRepeatable }: Pick<FailedAttempt, 'isRepeatable'>,
   hasMoved: boolean,
   isSuspended: boolean,
 ): boolean {
@@ -120,7 +123,7 @@ export function mayAwaitLink(error: GatewayError, isElsewhere: boolean, attempts
 }
 
 /** True for what certainly did not arrive, and for what perhaps did if it does no harm; never for what was answered. */
-function mayRepeat({ error: { delivered }, isRepeatable }: CallFailure): boolean {
+function mayRepeat({ error: { delivered }, isRepeatable }: FailedAttempt): boolean {
   return delivered === 'unknown' ? isRepeatable : delivered !== 'yes';
 }
 
