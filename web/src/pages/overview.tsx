@@ -4,9 +4,8 @@ import { computed, signal, useSignal } from '@preact/signals';
 import { mayWrite } from '../account.ts';
 import { count, milliseconds, percent, plural, rate } from '../format.ts';
 import { Bar, Cell } from '../parts/cell.tsx';
-import { Chart } from '../parts/chart.tsx';
+import { Chart, type Line } from '../parts/chart.tsx';
 import { Icon } from '../parts/icon.tsx';
-import type { Line } from '../parts/plot.ts';
 import { isNarrow } from '../parts/screen.ts';
 import { Search } from '../parts/search.tsx';
 import { Segments } from '../parts/segments.tsx';
@@ -152,12 +151,12 @@ const charts = computed(() => {
   const milli = (name: 'p50_ms' | 'p95_ms' | 'p99_ms') => kept.map(({ totals }) => totals[name]);
   const requests: readonly Line[] = [
     { name: 'all', color: '--accent', values: rates('requests') },
-    { name: 'failed', color: '--bad', dash: [5, 3], values: rates('failures') },
+    { name: 'failed', color: '--bad', dash: '5 3', values: rates('failures') },
   ];
   const latencies: readonly Line[] = [
     { name: 'p50', color: '--ok', values: milli('p50_ms') },
-    { name: 'p95', color: '--accent', dash: [6, 3], values: milli('p95_ms') },
-    { name: 'p99', color: '--warn', dash: [2, 3], values: milli('p99_ms') },
+    { name: 'p95', color: '--accent', dash: '6 3', values: milli('p95_ms') },
+    { name: 'p99', color: '--warn', dash: '2 3', values: milli('p99_ms') },
   ];
   return { times: kept.map(({ at }) => Date.parse(at) / 1_000), requests, latencies };
 });
