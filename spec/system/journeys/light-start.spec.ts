@@ -118,6 +118,29 @@ test('a command that asks a gateway loads the package for command lines, and no 
   }
 });
 
+/** Waits until the heap of an idle process is small, then keeps 20 MB alive that change at 10 MB a second: the young generation grows. */
+const growYoungGeneration = `
+  import { getHeapSpaceStatistics } from 'node:v8';
+  const megabytes = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space').space_size / 2 ** 20;
+  const kept = [];
+  let turn = 0;
+  setInterval(() => {
+    if (turn === 0 && megabytes() > 8) return;
+    kept[turn++ % 40] = Array.from({ length: 6_000 }, (_, index) => ({ index, list: [turn] }));
+    if (turn === 200) process.stdout.write('young generation: ' + megabytes() + ' MB\\n');
+  }, 50).unref();`;
+
+test('keeps the young generation at 32 MB', async () => {
+  const program = new Program(['gateway', 'start', '--port', '0'], {
+    env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(growYoungGeneration)}` },
+  });
+  try {
+    await program.sees(/young generation: 32 MB/, 40_000);
+  } finally {
+    await program.remove();
+  }
+});
+
 test('collects its garbage once it is idle, after the start and after load', async () => {
   const trace = `import { setFlagsFromString } from 'node:v8'; setFlagsFromString('--trace-gc');`;
   const program = new Program(['gateway', 'start', '--port', '0'], {

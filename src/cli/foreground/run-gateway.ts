@@ -16,7 +16,7 @@ import type { Demo } from '../demo/demo.ts';
 import { UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 import { logEvents } from './event-log.ts';
-import { releaseIdleMemory } from './idle-memory.ts';
+import { keepHeapSmall } from './heap-size.ts';
 import { createLog } from './log.ts';
 import { listenForStop, type StopOptions, type StopReason } from './stop-signals.ts';
 
@@ -107,7 +107,7 @@ class GatewayRun {
   /** Serves until a signal. Resolves with the exit code when the server is closed. */
   async serve(server: RunningServer): Promise<number> {
     const { log, terminal, isDemo, onReady } = this.#options;
-    const stopReleasing = releaseIdleMemory();
+    const leaveHeap = keepHeapSmall();
     try {
       optimizeCalls();
       announce(server, this.#config, terminal, log);
@@ -120,7 +120,7 @@ class GatewayRun {
       if (!this.#starting.signal.aborted) await this.#announceStop(server, reason);
       return reason.exitCode;
     } finally {
-      stopReleasing();
+      leaveHeap();
       const beganAtMs = performance.now();
       await server.close(); // event-log.ts logs the calls that it waits for
       log.info({ duration_ms: Math.round(performance.now() - beganAtMs) }, 'stopped');
