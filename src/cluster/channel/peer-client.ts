@@ -314,7 +314,7 @@ export class PeerClient {
     if (nowMs - sentAtMs >= LOST_PING_MS) {
       this.#silentSinceMs ??= sentAtMs;
       this.#giveUpPing();
-      this.#multiplexed?.leave(); // after a cut TCP repeats what was lost ever more rarely
+      this.#multiplexed?.leaveSilent(); // after a cut TCP repeats what was lost ever more rarely
     }
     if (this.isSilent) this.#silentSinceMs ??= nowMs;
     if (!hasSlept) this.#multiplexed?.probe(nowMs);

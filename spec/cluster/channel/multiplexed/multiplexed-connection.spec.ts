@@ -234,38 +234,39 @@ test('after a cut exchanges do not wait for the connection from before it', asyn
   }
 });
 
-test('when the multiplexed connection alone is cut, exchanges soon go another way', async () => {
-  let nowMs = 0;
-  const ticks = new Set<() => void>();
-  const every = (_ms: number, tick: () => void) => {
-    ticks.add(tick);
-    return () => ticks.delete(tick);
-  };
-  const background = { ...systemClock.background, every };
-  const c = await deployment.node('CCCCCCCC', { clock: { ...systemClock, now: () => nowMs, background } });
-  const relay = await relayTo(b.listener.port);
-  deployment.rows.set(B, { ...b.member, address: `http://127.0.0.1:${relay.port}` });
-  const transport = await sharing(c);
+test('when the multiplexed connection alone is cut, exchanges soon go another way, and those on it fail', async () => {
+  const { transport, relay, pass, close } = await behindRelay();
   relay.cutMultiplexed();
   let answer = '';
+  const failures: unknown[] = [];
   for (let tries = 0; tries < 5 && answer === ''; tries += 1) {
     // The first one is lost.
     transport.exchange(calling('echo', { tries })).subscribe({
       next: (event) => {
         answer = JSON.stringify(event);
       },
-      error: () => {},
+      error: (error: unknown) => failures.push(error),
     });
-    for (let second = 0; second < 10; second += 1) {
-      nowMs += 1_000;
-      for (const tick of [...ticks]) tick();
-      for (let turns = 0; turns < 500; turns += 1) await turn();
-    }
+    await pass(10);
   }
   assert.match(answer, 'tries');
-  await transport.close();
-  c.peers.close();
-  relay.close();
+  await pass(20);
+  assert.ok(failures.length > 0);
+  for (const failure of failures) assert.is(Object(failure).delivered, 'unknown');
+  await close();
+});
+
+test('a call on a multiplexed connection that was silent for some seconds goes on there', async () => {
+  const { transport, relay, pass, close } = await behindRelay();
+  const call = lastValueFrom(transport.exchange(calling('held')));
+  await becomes(() => held.waiting, 1);
+  relay.cutMultiplexed();
+  await pass(10);
+  relay.healMultiplexed();
+  await pass(60);
+  held.answer();
+  assert.is((await call).kind, 'result');
+  await close();
 });
 
 test('a request of a program without the key opens none', async () => {
@@ -412,17 +413,45 @@ async function upgraded(given?: string, hops = 'instance') {
   return { socket, writer: new MessageWriter(socket), token, status: String(answer).slice(9, 12) };
 }
 
+/** A node that reaches B through a relay, and whose clock goes on by `pass`, in which what was sent arrives. */
+async function behindRelay() {
+  let nowMs = 0;
+  const ticks = new Map<() => void, number>();
+  const every = (everyMs: number, tick: () => void) => {
+    ticks.set(tick, everyMs);
+    return () => ticks.delete(tick);
+  };
+  const background = { ...systemClock.background, every };
+  const c = await deployment.node('CCCCCCCC', { clock: { ...systemClock, now: () => nowMs, background } });
+  const relay = await relayTo(b.listener.port);
+  deployment.rows.set(B, { ...b.member, address: `http://127.0.0.1:${relay.port}` });
+  const transport = await sharing(c);
+  const pass = async (seconds: number): Promise<void> => {
+    for (let second = 0; second < seconds; second += 1) {
+      nowMs += 1_000;
+      for (const [tick, everyMs] of [...ticks]) if (nowMs % everyMs === 0) tick();
+      for (let trip = 0; trip < 3; trip += 1)
+        await (await fetch(`http://127.0.0.1:${b.listener.port}/`)).text();
+    }
+  };
+  const close = async (): Promise<void> => {
+    await transport.close();
+    c.peers.close();
+    relay.close();
+  };
+  return { transport, relay, pass, close };
+}
+
 /** Passes bytes on; after `cut` none of the connections that are open passes any, and new ones pass them after `heal`. */
 async function relayTo(port: number) {
   let isCut = false;
-  const multiplexed = new Set<Socket>();
+  const multiplexed = new Map<Socket, Socket>();
   const sockets = new Set<Socket>();
   const server = createServer((near) => {
     if (isCut) return;
     const far = connect(port, '127.0.0.1');
     near.once('data', (head: Buffer) => {
-      if (head.includes(INSTANCE_PATHS.multiplexed))
-        for (const socket of [near, far]) multiplexed.add(socket);
+      if (head.includes(INSTANCE_PATHS.multiplexed)) multiplexed.set(near, far).set(far, near);
     });
     for (const [from, to] of [
       [near, far],
@@ -443,7 +472,10 @@ async function relayTo(port: number) {
       for (const socket of sockets) socket.unpipe();
     },
     cutMultiplexed: () => {
-      for (const socket of multiplexed) socket.unpipe();
+      for (const from of multiplexed.keys()) from.unpipe();
+    },
+    healMultiplexed: () => {
+      for (const [from, to] of multiplexed) from.pipe(to);
     },
     heal: () => {
       isCut = false;

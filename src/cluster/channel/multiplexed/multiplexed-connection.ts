@@ -25,6 +25,8 @@ import {
 /** The answer to the upgrade. */
 const MAX_HEAD_BYTES = 4 * 1024;
 const HEAD_END = '\r\n\r\n';
+/** The looks at a silent connection, one each LOST_PING_MS, after which the exchanges on it fail. */
+const MAX_SILENT_LOOKS = 5;
 /** The most characters of a request's id, since one byte of the head has their number. */
 const MAX_ID = 255;
 const PATHS: readonly string[] = REQUEST_PATHS;
@@ -72,6 +74,8 @@ export class MultiplexedConnection {
   #askedAtMs: number | undefined;
   #isLeaving = false;
   #isClosed = false;
+  #silentLooks = 0;
+  #stopLooking: (() => void) | undefined;
   readonly #cancelOpening: () => void;
 
   /** Throws when the system cannot connect. */
@@ -111,7 +115,7 @@ export class MultiplexedConnection {
     if (this.#askedAtMs === undefined) {
       this.#askedAtMs = nowMs;
       this.#writer.message(MESSAGE.ping, 0);
-    } else if (nowMs - this.#askedAtMs >= LOST_PING_MS) this.leave();
+    } else if (nowMs - this.#askedAtMs >= LOST_PING_MS) this.leaveSilent();
   }
 
   /** Takes no more requests, and closes after the last answer. */
@@ -122,11 +126,25 @@ export class MultiplexedConnection {
     this.#closeIfUnused();
   }
 
+  /** As `leave`, of a connection that may be dead: it closes when it stays silent, also while the node answers on others. */
+  leaveSilent(): void {
+    if (this.#isLeaving) return;
+    this.leave();
+    if (this.#isClosed) return;
+    // Counted, since a process that slept has not yet read what came meanwhile.
+    this.#stopLooking = this.#options.clock.background.every(LOST_PING_MS, () => {
+      this.#silentLooks += 1;
+      if (this.#silentLooks > MAX_SILENT_LOOKS) this.destroy();
+      else this.#writer.message(MESSAGE.ping, 0);
+    });
+  }
+
   /** Closes the connection: requests under way fail. */
   destroy(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#cancelOpening();
+    this.#stopLooking?.();
     this.#socket.destroy();
     this.leave();
     const failed = this.#exchanges.values();
@@ -150,6 +168,7 @@ export class MultiplexedConnection {
   /** Must not throw. Returns true: reading goes on. */
   #read(length: number): boolean {
     this.#askedAtMs = undefined;
+    this.#silentLooks = 0;
     try {
       const bytes = Buffer.from(READ_BUFFER.subarray(0, length));
       if (this.#head === undefined) this.#reader.push(bytes);
