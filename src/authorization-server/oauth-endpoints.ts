@@ -141,7 +141,7 @@ export class Endpoints {
     if (endpoint !== undefined) return endpoint.serve(exchange, path.slice(endpoint.path.length));
     const [title, cause] = ['There is no such page', 'The address is wrong.'];
     const remedy = 'Go back to the program that sent you here, and connect again.';
-    return sendPage(response, faultPage(404, title, cause, remedy));
+    return sendPage(response, faultPage(404, title, { what: cause, next: remedy }));
   }
 
   #metadata(response: OAuthExchange['response']): void {
@@ -181,12 +181,10 @@ export class Endpoints {
     if ((fields.get('response_mode') ?? 'query') !== 'query')
       return sendPage(
         response,
-        faultPage(
-          400,
-          'This request cannot be answered',
-          'The program asked for a kind of answer that the gateway does not give.',
-          'Tell the maker of the program that only response_mode=query is supported.',
-        ),
+        faultPage(400, 'This request cannot be answered', {
+          what: 'The program asked for a kind of answer that the gateway does not give.',
+          next: 'Tell the maker of the program that only response_mode=query is supported.',
+        }),
       );
     this.#normalise(fields);
     const asked = (fields.get('scope') ?? '').split(' ').filter((scope) => scope !== '' && !isHabit(scope));

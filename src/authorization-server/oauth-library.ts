@@ -272,29 +272,23 @@ function faultOf(ctx: KoaContextWithOIDC, code: string, thrown: Error) {
   const name = String(id).slice(0, 200);
   if (thrown instanceof errors.SessionNotFound) return overPage(ctx.req.headers.cookie);
   if (thrown instanceof errors.InvalidClient && thrown.error_description?.startsWith('The document'))
-    return faultPage(
-      thrown.statusCode,
-      'This client cannot be checked',
-      `${thrown.error_description}.`,
-      'Tell the maker of the program; nothing was shared with it.',
-    );
+    return faultPage(thrown.statusCode, 'This client cannot be checked', {
+      what: `${thrown.error_description}.`,
+      next: 'Tell the maker of the program; nothing was shared with it.',
+    });
   if (thrown instanceof errors.InvalidClient)
-    return faultPage(
-      400,
-      'This client is not known here',
-      `The gateway does not know the client ${name}; it may have been removed.`,
-      'Remove the server from the program, or clear its saved sign-in, and add it again: then it registers itself again.',
-    );
+    return faultPage(400, 'This client is not known here', {
+      what: `The gateway does not know the client ${name}; it may have been removed.`,
+      next: 'Remove the server from the program, or clear its saved sign-in, and add it again: then it registers itself again.',
+    });
   if (thrown instanceof errors.InvalidRedirectUri)
-    return faultPage(
-      400,
-      'The answer cannot be sent',
-      `The client ${name} asked for an address that it has not registered.`,
-      AGAIN,
-    );
+    return faultPage(400, 'The answer cannot be sent', {
+      what: `The client ${name} asked for an address that it has not registered.`,
+      next: AGAIN,
+    });
   if (code === 'server_error') return unavailablePage();
   const description = thrown instanceof errors.OIDCProviderError ? thrown.error_description : undefined;
-  return faultPage(400, 'This request cannot be answered', description ?? code, AGAIN);
+  return faultPage(400, 'This request cannot be answered', { what: description ?? code, next: AGAIN });
 }
 
 export const TEMPORARILY_UNAVAILABLE = {
@@ -303,12 +297,10 @@ export const TEMPORARILY_UNAVAILABLE = {
 };
 
 export function unavailablePage(): Page {
-  return faultPage(
-    503,
-    'The gateway cannot answer now',
-    'It could not read its database.',
-    'Try again in a minute.',
-  );
+  return faultPage(503, 'The gateway cannot answer now', {
+    what: 'It could not read its database.',
+    next: 'Try again in a minute.',
+  });
 }
 
 /** Answers 503 while the database is away, which the library takes for a fault of its own; logs its faults. */

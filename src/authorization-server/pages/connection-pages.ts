@@ -275,57 +275,42 @@ function connectionLoginOf(action: string, intro: string): LoginContext {
 
 function providerFault(thrown: unknown, template: string): Page {
   if (thrown instanceof OAuthRefusal)
-    return faultPage(
-      400,
-      'The account is not connected',
-      thrown.code === 'access_denied'
-        ? 'The access was denied at the provider.'
-        : `The provider of ${template} refused it (${thrown.code}).`,
-      'To try again, go back to the program and repeat what you asked it for.',
-    );
+    return faultPage(400, 'The account is not connected', {
+      what:
+        thrown.code === 'access_denied'
+          ? 'The access was denied at the provider.'
+          : `The provider of ${template} refused it (${thrown.code}).`,
+      next: 'To try again, go back to the program and repeat what you asked it for.',
+    });
   if (thrown instanceof BackendFetchFailure)
-    return faultPage(
-      502,
-      'The provider cannot be used now',
-      `The connection to ${template} failed: ${thrown.message}.`,
-      'Try again in a minute. If it stays so, tell an admin of this gateway.',
-    );
+    return faultPage(502, 'The provider cannot be used now', {
+      what: `The connection to ${template} failed: ${thrown.message}.`,
+      next: 'Try again in a minute. If it stays so, tell an admin of this gateway.',
+    });
   throw thrown;
 }
 
-const FOREIGN = faultPage(
-  403,
-  'Nothing was changed',
-  'Another site sent this form.',
-  'Go back and use the form of this page.',
-);
-const NO_PAGE = faultPage(
-  404,
-  'There is no such page',
-  'The address is wrong.',
-  'Your connections are at /connections.',
-);
-const UNAVAILABLE = faultPage(
-  503,
-  'The gateway cannot answer now',
-  'Its database does not answer, or a part of it failed; its log says what.',
-  'Try again in a minute.',
-);
-const OVER = faultPage(
-  404,
-  'This address is no longer valid',
-  'It is older than ten minutes, or the server is gone.',
-  'Go back to the program and repeat what you asked it for: it gets a new address.',
-);
-const UNKNOWN_STATE = faultPage(
-  400,
-  'The account is not connected',
-  'This browser did not begin this, it took longer than ten minutes, or its answer was used before.',
-  'Go back to the program and repeat what you asked it for.',
-);
-const RIGHT_LOST = faultPage(
-  403,
-  'The account is not connected',
-  'You may no longer connect this account.',
-  'If you need it, ask an admin of this gateway for the right.',
-);
+const FOREIGN = faultPage(403, 'Nothing was changed', {
+  what: 'Another site sent this form.',
+  next: 'Go back and use the form of this page.',
+});
+const NO_PAGE = faultPage(404, 'There is no such page', {
+  what: 'The address is wrong.',
+  next: 'Your connections are at /connections.',
+});
+const UNAVAILABLE = faultPage(503, 'The gateway cannot answer now', {
+  what: 'Its database does not answer, or a part of it failed; its log says what.',
+  next: 'Try again in a minute.',
+});
+const OVER = faultPage(404, 'This address is no longer valid', {
+  what: 'It is older than ten minutes, or the server is gone.',
+  next: 'Go back to the program and repeat what you asked it for: it gets a new address.',
+});
+const UNKNOWN_STATE = faultPage(400, 'The account is not connected', {
+  what: 'This browser did not begin this, it took longer than ten minutes, or its answer was used before.',
+  next: 'Go back to the program and repeat what you asked it for.',
+});
+const RIGHT_LOST = faultPage(403, 'The account is not connected', {
+  what: 'You may no longer connect this account.',
+  next: 'If you need it, ask an admin of this gateway for the right.',
+});

@@ -181,7 +181,10 @@ export class DevicePages {
     const { store, clock } = this.#options;
     const counted = [networkOf(exchange.address), userPrincipalId(user.id)];
     if (counted.some((key) => this.#wrong.add(key, clock.now(), 0).count >= WRONG_PER_MINUTE)) {
-      const page = faultPage(429, 'Too many codes', 'Too many codes were wrong.', 'Try again in a minute.');
+      const page = faultPage(429, 'Too many codes', {
+        what: 'Too many codes were wrong.',
+        next: 'Try again in a minute.',
+      });
       sendPage(exchange.response, page, ['Retry-After', '60']);
       return undefined;
     }

@@ -31,11 +31,9 @@ export async function mayRedirect(
 export function errorPage(clientName: string, description: string, answer: URL): Page {
   const { protocol, host } = answer;
   const place = protocol === 'https:' ? host : `the program that opens links with ${protocol}`;
-  return faultPage(
-    400,
-    `${clientName} cannot be connected`,
-    `The gateway does not accept its request: ${description}.`,
-    `The program waits for this answer at ${place}. Go there only if you began this, and tell the maker of the program.`,
-    { text: `Go to ${place}`, path: answer.href },
-  );
+  return faultPage(400, `${clientName} cannot be connected`, {
+    what: `The gateway does not accept its request: ${description}.`,
+    next: `The program waits for this answer at ${place}. Go there only if you began this, and tell the maker of the program.`,
+    back: { text: `Go to ${place}`, path: answer.href },
+  });
 }

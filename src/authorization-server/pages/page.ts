@@ -57,14 +57,15 @@ export function page(
   return { status, text, headers: headersOf(formTargets) };
 }
 
-/** The page for a browser that cannot go on; `next`: one sentence about what to do. */
-export function faultPage(
-  status: number,
-  title: string,
-  what: string,
-  next: string,
-  back?: { readonly text: string; readonly path: string },
-): Page {
+interface FaultTexts {
+  readonly what: string;
+  /** One sentence about what to do. */
+  readonly next: string;
+  readonly back?: { readonly text: string; readonly path: string };
+}
+
+/** The page for a browser that cannot go on. */
+export function faultPage(status: number, title: string, { what, next, back }: FaultTexts): Page {
   const link = back && html`<p><a href="${back.path}">${back.text}</a></p>`;
   return page(status, title, html`<p>${what}</p><p>${next}</p>${link}`);
 }
@@ -73,53 +74,46 @@ export function faultPage(
 export function overPage(cookies: string | undefined): Page {
   const next = 'Go back to the program that sent you here, and connect again.';
   if (cookies !== undefined)
-    return faultPage(
-      400,
-      'This page is no longer valid',
-      'It was answered already, open for more than ten minutes, or begun in another browser.',
+    return faultPage(400, 'This page is no longer valid', {
+      what: 'It was answered already, open for more than ten minutes, or begun in another browser.',
       next,
-    );
-  return faultPage(
-    400,
-    'This browser sends no cookies',
-    'It blocks them, or the sign-in began in another browser.',
-    `Allow cookies for this address. ${next}`,
-  );
+    });
+  return faultPage(400, 'This browser sends no cookies', {
+    what: 'It blocks them, or the sign-in began in another browser.',
+    next: `Allow cookies for this address. ${next}`,
+  });
 }
 
 /** The page for a form that a page of another origin sent. */
 export function foreignFormPage(): Page {
-  return faultPage(
-    403,
-    'Nothing was changed',
-    'Another site sent this form.',
-    'Go back and use the form of this page.',
-  );
+  return faultPage(403, 'Nothing was changed', {
+    what: 'Another site sent this form.',
+    next: 'Go back and use the form of this page.',
+  });
 }
 
 /** The page for an address that began too many sign-ins. */
 export function tooManyPage(): Page {
-  return faultPage(429, 'Too many requests', 'This address has asked too often.', 'Try again in a minute.');
+  return faultPage(429, 'Too many requests', {
+    what: 'This address has asked too often.',
+    next: 'Try again in a minute.',
+  });
 }
 
 /** The page for an address with more than LIMITS.formFields parameters. */
 export function tooLongPage(): Page {
-  return faultPage(
-    400,
-    'This request cannot be answered',
-    'Its address has more than 100 parameters.',
-    'Go back to the program that sent you here, and connect again.',
-  );
+  return faultPage(400, 'This request cannot be answered', {
+    what: 'Its address has more than 100 parameters.',
+    next: 'Go back to the program that sent you here, and connect again.',
+  });
 }
 
 /** The page for an account without any of the rights that a client asks for. */
 export function powerlessPage(clientName: string, username: string): Page {
-  return faultPage(
-    403,
-    'Your account cannot allow this',
-    `${clientName} asks for more than the account ${username} may do.`,
-    'Ask an admin of this gateway for the right, then connect again.',
-  );
+  return faultPage(403, 'Your account cannot allow this', {
+    what: `${clientName} asks for more than the account ${username} may do.`,
+    next: 'Ask an admin of this gateway for the right, then connect again.',
+  });
 }
 
 function headersOf(formTargets: readonly string[]): readonly string[] {

@@ -72,7 +72,10 @@ export class LoginForm {
       if (!(thrown instanceof ProviderFailure)) throw thrown;
       const next = 'Try again in a minute, or sign in another way.';
       const back = { text: 'Back to the console', path: '/console' };
-      sendPage(exchange.response, faultPage(503, 'You are not signed in', `${thrown.message}.`, next, back));
+      sendPage(
+        exchange.response,
+        faultPage(503, 'You are not signed in', { what: `${thrown.message}.`, next, back }),
+      );
     }
   }
 

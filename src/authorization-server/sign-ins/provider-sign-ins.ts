@@ -143,12 +143,10 @@ export class ProviderSignIns {
     if (provider === undefined || begun === undefined || begun.provider !== id || !isTheirs)
       return sendPage(
         response,
-        faultPage(
-          400,
-          'This sign-in is no longer valid',
-          'It was finished already, open for more than ten minutes, or begun in another browser; or this one blocks cookies.',
-          'Go back to where you began, and sign in again.',
-        ),
+        faultPage(400, 'This sign-in is no longer valid', {
+          what: 'It was finished already, open for more than ten minutes, or begun in another browser; or this one blocks cookies.',
+          next: 'Go back to where you began, and sign in again.',
+        }),
       );
     const { back, go } = this.#options.continue(begun.purpose);
     const { label } = provider.setting;
@@ -170,18 +168,17 @@ export class ProviderSignIns {
       this.#options.trail.recordFailure(entryOf(exchange, provider, status));
       sendPage(
         response,
-        faultPage(
-          status,
-          `You are not signed in with ${label}`,
-          `${error?.message ?? (thrown instanceof ProviderFailure ? thrown.message : '')}.`.replace(
+        faultPage(status, `You are not signed in with ${label}`, {
+          what: `${error?.message ?? (thrown instanceof ProviderFailure ? thrown.message : '')}.`.replace(
             /\.\.$/,
             '.',
           ),
-          status === 503
-            ? 'Try again in a minute, or sign in another way.'
-            : 'Go back to sign in another way, or ask an admin of this gateway.',
-          { text: 'Back to the sign-in', path: back },
-        ),
+          next:
+            status === 503
+              ? 'Try again in a minute, or sign in another way.'
+              : 'Go back to sign in another way, or ask an admin of this gateway.',
+          back: { text: 'Back to the sign-in', path: back },
+        }),
         this.#cookies(name, ''),
       );
     }
