@@ -65,6 +65,17 @@ interface RefreshesOptions {
   readonly warn: (line: string) => void;
 }
 
+/** One request for new tokens. */
+interface Refresh {
+  readonly target: AccountTarget;
+  readonly backend: OAuthBackend;
+  readonly read: ReadAccountConnection;
+  readonly refreshToken: string;
+  /** The number of requests with this refresh token, this one included. */
+  readonly tries: number;
+  readonly place: OutsidePlace;
+}
+
 /**
  * The access tokens that this node has in memory, and the refreshes that are under way. A refresh token is often for
  * one use, so one node at a time refreshes a connection, by a lease on its row; the others wait for the new version, or
@@ -186,7 +197,7 @@ export class Refreshes {
         let renewed: ReadAccountConnection | undefined;
         try {
           const place = await this.#place(backend, mayStillBeUsed ? 0 : WAIT_MS);
-          const refreshed = this.#refresh(target, backend, read, refreshToken, tries, place);
+          const refreshed = this.#refresh({ target, backend, read, refreshToken, tries, place });
           renewed = await refreshed.finally(place);
         } catch (thrown) {
           if (!mayStillBeUsed) throw thrown;
@@ -264,15 +275,9 @@ export class Refreshes {
    * Takes the lease and asks for new tokens, unless another node did: the row has the result then. Resolves with the connection
    * with its new tokens, which are not stored yet.
    */
-  async #refresh(
-    target: AccountTarget,
-    backend: OAuthBackend,
-    read: ReadAccountConnection,
-    refreshToken: string,
-    tries: number,
-    place: OutsidePlace,
-  ): Promise<ReadAccountConnection | undefined> {
+  async #refresh(refresh: Refresh): Promise<ReadAccountConnection | undefined> {
     const { connections, clock } = this.#options;
+    const { read, refreshToken, tries } = refresh;
     const failed = this.#failed.get(read.key);
     if (failed !== undefined && clock.now() - failed.atMs < AGAIN_MS) throw failed.failure;
     const lease = { untilMs: clock.wall() + REFRESH_LEASE_MS, tries, life: this.#options.lives?.life() };
@@ -283,7 +288,7 @@ export class Refreshes {
     if (taken === undefined) return undefined;
     let answer: ReturnType<typeof tokensIn>;
     try {
-      answer = await this.#asked(target, backend, taken.value, refreshToken, place);
+      answer = await this.#asked(refresh, taken.value);
     } catch (thrown) {
       if (thrown instanceof OAuthRefusal && FINAL.has(thrown.code)) {
         await this.#end(taken, thrown.message);
@@ -364,13 +369,7 @@ export class Refreshes {
     return read === undefined ? 'gone' : 'other';
   }
 
-  async #asked(
-    target: AccountTarget,
-    backend: OAuthBackend,
-    value: StoredAccountConnection,
-    refreshToken: string,
-    place: OutsidePlace,
-  ) {
+  async #asked({ target, backend, refreshToken, place }: Refresh, value: StoredAccountConnection) {
     const { clients, requests, clock } = this.#options;
     const { server, resource } = backend;
     const oauth = await import('oauth4webapi');

@@ -116,7 +116,11 @@ export class ConnectionPages {
     const id = form.get('connection') ?? '';
     const vault = await this.#options.accounts.open();
     if (step === 'disconnect' && (await vault.disconnect(id, signedIn.user.id)))
-      this.#record(exchange, signedIn, 'DELETE /connections', `/gateway/connections/${id}`, 204);
+      this.#record(exchange, signedIn, {
+        action: 'DELETE /connections',
+        subject: `/gateway/connections/${id}`,
+        status: 204,
+      });
     return redirect(response, CONNECTIONS);
   }
 
@@ -201,13 +205,11 @@ export class ConnectionPages {
         },
       );
       accounts.connectLinks.connected({ template: target.template, instanceId: target.id, owner });
-      this.#record(
-        exchange,
-        signedIn,
-        'POST /connections',
-        `${target.template}/${target.id} for ${owner}`,
-        201,
-      );
+      this.#record(exchange, signedIn, {
+        action: 'POST /connections',
+        subject: `${target.template}/${target.id} for ${owner}`,
+        status: 201,
+      });
       return redirect(response, `${CONNECTIONS}/done`);
     } catch (thrown) {
       if (thrown instanceof UnknownState) return sendPage(response, UNKNOWN_STATE);
@@ -242,16 +244,12 @@ export class ConnectionPages {
   #record(
     { address, requestId }: OAuthExchange,
     { user }: SignedIn,
-    action: string,
-    subject: string,
-    status: number,
+    change: { readonly action: string; readonly subject: string; readonly status: number },
   ): void {
     this.#options.auth.audit.record({
       actor: userPrincipalId(user.id),
       actorName: user.username,
-      action,
-      subject,
-      status,
+      ...change,
       address,
       requestId,
     });
