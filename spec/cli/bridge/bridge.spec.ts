@@ -5,6 +5,7 @@ import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
 import { Bridge } from '../../../src/cli/bridge/bridge.ts';
 import { GatewayLink } from '../../../src/cli/bridge/gateway-link.ts';
+import { CommandFailure } from '../../../src/cli/failures.ts';
 import { initialize, modern } from '../../helpers/clients/mcp-messages.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -15,11 +16,12 @@ const serve = serverFor(test);
 const INITIALIZED = '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}';
 const CHANGED = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}';
 
-async function open(listener: RequestListener, refusedMs?: number) {
+async function open(listener: RequestListener, refusedMs?: number, prove?: () => Promise<void>) {
   const url = await serve(listener);
   const [lines, said]: [string[], string[]] = [[], []];
   const log = (text: string) => void said.push(text);
-  const link = new GatewayLink(`${url}/mcp/x`, () => ({ headers: {}, refused: String, name: 'x' }), log, 50);
+  const credentials = { headers: {}, refused: String, name: 'x', ...(prove && { prove }) };
+  const link = new GatewayLink(`${url}/mcp/x`, () => credentials, log, 50);
   const write = async (line: string) => void lines.push(line);
   const bridge = new Bridge({ link, write, log, ...(refusedMs === undefined ? {} : { refusedMs }) });
   return { bridge, lines, said };
@@ -74,6 +76,34 @@ test('opens the session of a client that only listens once that is possible, how
     bridge.receive('{"jsonrpc":"2.0","method":"notifications/initialized"}');
     assert.ok(await eventually(async () => lines.includes(CHANGED), Boolean));
     assert.is(refusals, 4);
+  } finally {
+    await bridge.close({ isImmediate: true });
+  }
+});
+
+test('waits before it asks for the stream again while another program has the address of the gateway', async () => {
+  let [posts, refusals] = [0, 0];
+  const prove = async () => {
+    if (posts < 2 || refusals === 100) return;
+    refusals += 1;
+    throw new CommandFailure('this is not the gateway');
+  };
+  const listener: RequestListener = (request, response) => {
+    request.resume();
+    if (request.method === 'POST') posts += 1;
+    const type = request.method === 'GET' ? 'text/event-stream' : 'application/json';
+    response.writeHead(200, { 'mcp-session-id': 's', 'content-type': type });
+    if (request.method === 'GET') response.write(`data: ${CHANGED}\n\n`);
+    else response.end(lines.length === 0 ? INITIALIZED : '');
+  };
+  const { bridge, lines } = await open(listener, 5, prove);
+  try {
+    bridge.receive(JSON.stringify(initialize()));
+    assert.ok(await eventually(async () => lines.includes(INITIALIZED), Boolean));
+    bridge.receive('{"jsonrpc":"2.0","method":"notifications/initialized"}');
+    // With the shorter wait of a stream that has ended it takes 50 seconds.
+    assert.ok(await eventually(async () => lines.includes(CHANGED), Boolean));
+    assert.is(refusals, 100);
   } finally {
     await bridge.close({ isImmediate: true });
   }

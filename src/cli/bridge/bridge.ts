@@ -8,6 +8,7 @@ import { CANCELLED, INITIALIZED, LISTEN, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE } fro
 import { EVENT_STREAM_TYPE, JSON_TYPE, MCP_ACCEPT } from '../../domain/mcp/media-types.ts';
 import { eraHeaders } from '../../transports/era-metadata.ts';
 import { ToolHeaders } from '../../transports/tool-headers.ts';
+import { CommandFailure } from '../failures.ts';
 import { beginningOf, textWithin } from '../remote/answering-url.ts';
 import { fields } from '../remote/answers.ts';
 import { type BridgeMessage, idKey, mayBeSentTwice, readBridgeMessage } from './bridge-message.ts';
@@ -328,7 +329,11 @@ export class Bridge {
       const session = this.#session;
       const sent = this.#options.link.send(this.#get(session, lastEventId, signal));
       // A gateway that was unreachable or busy for too long may still have the session.
-      const response = await sent.catch((error: unknown) => void this.#report(error));
+      let isForeign = false;
+      const response = await sent.catch((error: unknown) => {
+        isForeign = error instanceof CommandFailure; // what answers is not the gateway
+        this.#report(error);
+      });
       if (response?.status === 404 && session?.id !== undefined) {
         await beginningOf(response);
         if (!hasBegun) await delay(refusedMs, undefined, { signal });
@@ -341,7 +346,7 @@ export class Bridge {
       if (response?.ok === false) await beginningOf(response);
       if (response?.status === 405) return; // the server sends no other messages
       // A limit, or a key that is replaced later.
-      const isRefused = response?.ok === false && response.status < 500;
+      const isRefused = isForeign || (response?.ok === false && response.status < 500);
       hasBegun ||= response?.ok === true;
       const write = (data: Buffer) => this.#options.write(oneLine(data));
       const end = response?.ok ? await readMessages(response, write) : undefined;
