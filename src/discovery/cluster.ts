@@ -4,6 +4,7 @@
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { ConnectionOptions } from 'node:tls';
+import type { Dispatcher } from 'undici';
 import { definedFields, isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { bytesWithin } from '../domain/memory/bounded-bytes.ts';
@@ -20,7 +21,8 @@ interface ClusterAccess {
    * The options of TLS. They always say whether the server is verified: else NODE_TLS_REJECT_UNAUTHORIZED would
    * decide, which is meant for others.
    */
-  readonly tls: Pick<ConnectionOptions, 'ca'> & { readonly rejectUnauthorized: boolean };
+  readonly tls: Pick<ConnectionOptions, 'ca' | 'servername'> & { readonly rejectUnauthorized: boolean };
+  readonly proxy?: string;
   /**
    * The present credential. Called before each request, because tokens of pods are renewed, and once more with the
    * credential that the server refused. A token may have a line break at its end.
@@ -82,9 +84,15 @@ async function readKubeconfig(
     throw new SourceError(`${cluster.file}: its server is not an http or https URL without credentials`);
   const ca = dataOf(cluster, 'certificate-authority');
   const rejectUnauthorized = cluster.fields['insecure-skip-tls-verify'] !== true;
+  const { 'tls-server-name': servername } = cluster.fields;
+  const proxy = proxyOf(cluster);
   const access = {
     server: server.replace(/\/+$/, ''),
-    tls: { ...definedFields({ ca }), rejectUnauthorized },
+    tls: {
+      ...definedFields({ ca, servername: servername ? String(servername) : undefined }),
+      rejectUnauthorized,
+    },
+    ...definedFields({ proxy }),
   };
   const certificate = definedFields({
     cert: dataOf(user, 'client-certificate'),
@@ -147,6 +155,14 @@ function sectionOf(documents: readonly Kubeconfig[], list: string, entry: string
     if (isJsonObject(found?.[entry])) return { file, fields: found[entry] };
   }
   throw new SourceError(`${documents[0]?.file}: there is no ${entry} "${name}"`);
+}
+
+/** Not in the message: a URL of a proxy may have a password. */
+function proxyOf({ file, fields }: Section): string | undefined {
+  const { 'proxy-url': url } = fields;
+  if (!url) return undefined;
+  if (typeof url === 'string' && /^https?:\/\//.test(url) && URL.canParse(url)) return url;
+  throw new SourceError(`${file}: its proxy-url is not an http or https URL`);
 }
 
 /** What a section has itself, as `<name>-data`, or in a file that it names. */
@@ -327,14 +343,15 @@ export class Cluster {
  * Makes the function that sends requests until `closing`. A new certificate needs new connections. Redirects are
  * not followed.
  */
-async function clientOf({ server, tls }: ClusterAccess, closing: AbortSignal) {
-  const { Agent, fetch } = await import('undici');
-  const agentFor = ({ cert, key }: Credential) =>
-    new Agent({
-      connect: { ...tls, ...definedFields({ cert, key }), signal: closing },
-      bodyTimeout: SILENCE_MS,
-    });
-  let current: { readonly cert: string | undefined; readonly agent: InstanceType<typeof Agent> } | undefined;
+async function clientOf({ server, tls, proxy }: ClusterAccess, closing: AbortSignal) {
+  const { Agent, fetch, ProxyAgent } = await import('undici');
+  const agentFor = ({ cert, key }: Credential): Dispatcher => {
+    const connect = { ...tls, ...definedFields({ cert, key }), signal: closing };
+    return proxy === undefined
+      ? new Agent({ connect, bodyTimeout: SILENCE_MS })
+      : new ProxyAgent({ uri: proxy, requestTls: connect, bodyTimeout: SILENCE_MS });
+  };
+  let current: { readonly cert: string | undefined; readonly agent: Dispatcher } | undefined;
   return async (url: string, credential: Credential, signal: AbortSignal): Promise<Response> => {
     const bearer = credential.token?.trim();
     // The error of fetch would quote it.

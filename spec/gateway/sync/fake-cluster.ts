@@ -23,6 +23,36 @@ interface Watcher {
   readonly response: ServerResponse;
 }
 
+export function service(
+  name: string,
+  metadata: object,
+  spec: object = {},
+  namespace = 'mcp-servers',
+): FakeObject {
+  return { kind: 'Service', metadata: { name, namespace, ...metadata }, spec };
+}
+
+export const pod = (uid: string, ip: string, ready = true) => ({ uid, ip, ready });
+
+export const HTTP = [{ name: '', port: 8080, protocol: 'TCP' }];
+
+export function slice(
+  of: string,
+  pods: readonly ReturnType<typeof pod>[],
+  ports: readonly object[] = HTTP,
+  more: object = {},
+): FakeObject {
+  const { namespace = 'mcp-servers', addressType = 'IPv4' } = Object(more);
+  const labels = { 'kubernetes.io/service-name': of };
+  const endpoints = pods.map(({ uid, ip, ready }) => ({
+    addresses: [ip],
+    conditions: { ready },
+    targetRef: { kind: 'Pod', name: `pod-${uid}`, uid: `${uid.padEnd(8, '0')}-1111-2222` },
+  }));
+  const metadata = { name: `${of}-${addressType.toLowerCase()}`, namespace, labels };
+  return { kind: 'EndpointSlice', metadata, addressType, ports, endpoints };
+}
+
 const APIS: Readonly<Record<string, string>> = {
   services: '/api/v1',
   endpointslices: '/apis/discovery.k8s.io/v1',

@@ -2,7 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { createServer as createHttpServer } from 'node:http';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { createServer as createTlsServer } from 'node:tls';
 import { firstValueFrom, map } from 'rxjs';
@@ -11,10 +13,15 @@ import { parseAllDocuments } from 'yaml';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { becomes, until } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { hasOpenssl, makeSelfSigned } from '../../helpers/network/certificates.ts';
+import {
+  hasOpenssl,
+  issueCertificate,
+  makeAuthority,
+  makeSelfSigned,
+} from '../../helpers/network/certificates.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { FakeCluster, type FakeObject } from './fake-cluster.ts';
+import { FakeCluster, HTTP, pod, service, slice } from './fake-cluster.ts';
 
 const test = suite('sync with Kubernetes');
 const folder = folderOfEach(test);
@@ -68,31 +75,6 @@ async function gatewayOf(
   const gateway = await createGateway({ discovery, graceMs: 0 });
   gateways.push(gateway);
   return { gateway, notices };
-}
-
-function service(name: string, metadata: object, spec: object = {}, namespace = 'mcp-servers'): FakeObject {
-  return { kind: 'Service', metadata: { name, namespace, ...metadata }, spec };
-}
-
-const pod = (uid: string, ip: string, ready = true) => ({ uid, ip, ready });
-
-const HTTP = [{ name: '', port: 8080, protocol: 'TCP' }];
-
-function slice(
-  of: string,
-  pods: readonly ReturnType<typeof pod>[],
-  ports: readonly object[] = HTTP,
-  more: object = {},
-): FakeObject {
-  const { namespace = 'mcp-servers', addressType = 'IPv4' } = Object(more);
-  const labels = { 'kubernetes.io/service-name': of };
-  const endpoints = pods.map(({ uid, ip, ready }) => ({
-    addresses: [ip],
-    conditions: { ready },
-    targetRef: { kind: 'Pod', name: `pod-${uid}`, uid: `${uid.padEnd(8, '0')}-1111-2222` },
-  }));
-  const metadata = { name: `${of}-${addressType.toLowerCase()}`, namespace, labels };
-  return { kind: 'EndpointSlice', metadata, addressType, ports, endpoints };
 }
 
 const labelled = { labels: { 'stagedoor/template': 'web' } };
@@ -301,9 +283,8 @@ test('a cluster that refuses the token leads to a warning, and removes nothing',
 
 test('closing ends connections to a cluster that are still being made', async () => {
   const silent = createServer();
-  await once(silent.listen(0, '127.0.0.1'), 'listening');
   try {
-    const server = `https://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const server = `https://127.0.0.1:${await portOf(silent)}`;
     const { gateway } = await gatewayOf(undefined, { cluster: { server } });
     const connected: Promise<Socket[]> = once(silent, 'connection');
     const synced = gateway.sync();
@@ -401,9 +382,68 @@ test('sends exactly the kinds of requests that the RBAC manifest allows', async 
   assert.equal([...asked].sort(), allowed.sort());
 });
 
+/** Listens, and resolves with the port. */
+async function portOf(server: Server): Promise<number> {
+  if (!server.listening) await once(server.listen(0, '127.0.0.1'), 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+/** Connects what arrives to the cluster. */
+function passOn(socket: Duplex): void {
+  const behind = connect(Number(new URL(cluster.url).port), '127.0.0.1');
+  socket.on('error', () => behind.destroy()).pipe(behind);
+  behind.on('error', () => socket.destroy()).pipe(socket);
+}
+
 const openssl = test.needs(hasOpenssl(), 'no openssl here');
+openssl('speaks TLS with a server whose certificate is for another name, by tls-server-name', async () => {
+  makeAuthority(folder(), 'root');
+  issueCertificate(folder(), 'root', 'server', 'api.internal');
+  const [cert, key] = await Promise.all(['server.crt', 'server.key'].map((name) => readFile(folder(name))));
+  const front = createTlsServer({ cert, key }, passOn);
+  const server = `https://127.0.0.1:${await portOf(front)}`;
+  const named = { server, 'certificate-authority': 'root.crt' };
+  try {
+    for (const [access, isReached] of [
+      [{ ...named, 'tls-server-name': 'api.internal' }, true],
+      [{ ...named, 'tls-server-name': 'other.internal' }, false],
+      [named, false],
+    ] as const) {
+      const { reached, warnings } = await (await gatewayOf(undefined, { cluster: access })).gateway.sync();
+      assert.is(reached.length > 0, isReached, warnings.join());
+    }
+  } finally {
+    front.close();
+  }
+});
+
+test('reaches the server through the proxy of the kubeconfig, and refuses a kind of proxy that it does not know', async () => {
+  const asked: string[] = [];
+  const proxy = createHttpServer().on('connect', (request, socket) => {
+    asked.push(String(request.url));
+    const behind = connect(Number(new URL(cluster.url).port), '127.0.0.1');
+    socket.write('HTTP/1.1 200 OK\r\n\r\n');
+    socket.on('error', () => behind.destroy()).pipe(behind);
+    behind.on('error', () => socket.destroy()).pipe(socket);
+  });
+  try {
+    const server = 'http://cluster.invalid:6443';
+    const reach = async (proxyUrl: string) => {
+      const { gateway } = await gatewayOf(undefined, { cluster: { server, 'proxy-url': proxyUrl } });
+      return gateway.sync();
+    };
+    const { reached, warnings } = await reach(`http://127.0.0.1:${await portOf(proxy)}`);
+    assert.equal(reached, [`${server} (namespace mcp-servers)`], warnings.join());
+    assert.equal([...new Set(asked)], ['cluster.invalid:6443']);
+    const refused = await reach('socks5://user:s3cret@127.0.0.1:1');
+    assert.match(refused.warnings.join(), 'config: its proxy-url is not an http or https URL');
+    assert.not.match(refused.warnings.join(), 's3cret');
+  } finally {
+    proxy.close();
+  }
+});
+
 openssl('speaks TLS with the authority and the client certificate of the kubeconfig', async () => {
-  const [, port = ''] = /:(\d+)$/.exec(cluster.url) ?? [];
   for (const name of ['server', 'client']) makeSelfSigned(folder(), name);
   const pem = (name: string) => readFile(folder(name), 'utf8');
   const settings = {
@@ -412,13 +452,8 @@ openssl('speaks TLS with the authority and the client certificate of the kubecon
     ca: await pem('client.crt'),
   };
   // In front of the cluster; it accepts only the client's certificate.
-  const front = createTlsServer({ ...settings, requestCert: true, rejectUnauthorized: true }, (socket) => {
-    const behind = connect(Number(port), '127.0.0.1');
-    socket.on('error', () => behind.destroy()).pipe(behind);
-    behind.on('error', () => socket.destroy()).pipe(socket);
-  });
-  await once(front.listen(0, '127.0.0.1'), 'listening');
-  const server = `https://127.0.0.1:${(front.address() as AddressInfo).port}`;
+  const front = createTlsServer({ ...settings, requestCert: true, rejectUnauthorized: true }, passOn);
+  const server = `https://127.0.0.1:${await portOf(front)}`;
   const authority = { server, 'certificate-authority': 'server.crt' };
   const certificate = { 'client-certificate': 'client.crt', 'client-key': 'client.key', tokenFile: 'token' };
   try {
