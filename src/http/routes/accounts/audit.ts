@@ -1,4 +1,4 @@
-// The audit log, for admins. ../middleware/audit-trail.ts records it.
+// The audit log, for admins. ../../middleware/audit-trail.ts records it.
 
 import Type, { type Static } from 'typebox';
 import { type AuditEntry, type AuditedCall, idAt } from '../../../domain/events/audit-entries.ts';
