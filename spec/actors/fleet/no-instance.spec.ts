@@ -35,10 +35,10 @@ test('the error names three instances, and the number of the others', () => {
 });
 
 test('a tool may exist while an untried instance may return, unless only one instance may answer', () => {
-  const codeFor = (state: InstanceState, excluded: readonly string[], isBound = false): string => {
+  const codeFor = (state: InstanceState, excluded: readonly string[], isOnly = false): string => {
     const member = Object(instance('a', state));
-    const bound = isBound ? member : undefined;
-    return noInstanceError(groupOf([member]), { lacking: 'x', excluded: new Set(excluded), bound }).code;
+    const only = isOnly ? member : undefined;
+    return noInstanceError(groupOf([member]), { lacking: 'x', excluded: new Set(excluded), only }).code;
   };
   const states: readonly InstanceState[] = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'];
   assert.equal(

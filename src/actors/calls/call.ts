@@ -389,7 +389,7 @@ export class Call implements QueueEntry, RunningCall {
     return noInstanceError(group, {
       lacking: this.#isToolLacking ? toolOf(this.#request) : undefined,
       excluded: this.tries.excluded,
-      bound: route.onlyInstance,
+      only: route.onlyInstance,
       allowed: this.#request.tools,
     });
   }

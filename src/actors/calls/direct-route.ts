@@ -14,14 +14,14 @@ export class DirectRoute implements CallRoute {
   readonly onlyInstance: InstanceRef | undefined;
   readonly #pool: TemplateGroup['pool'];
   readonly #request: ExchangeRequest;
-  readonly #isContinued: boolean;
+  readonly #isContinuation: boolean;
 
-  /** `only`: the given instance; undefined when any may answer. `isContinued`: see InstanceRef.acceptsCalls. */
-  constructor({ pool }: TemplateGroup, request: ExchangeRequest, only?: InstanceRef, isContinued = false) {
+  /** `only`: the given instance; undefined when any may answer. `isContinuation`: see InstanceRef.acceptsCalls. */
+  constructor({ pool }: TemplateGroup, request: ExchangeRequest, only?: InstanceRef, isContinuation = false) {
     this.#pool = pool;
     this.#request = request;
     this.onlyInstance = only;
-    this.#isContinued = isContinued;
+    this.#isContinuation = isContinuation;
   }
 
   step({ tries: { excluded } }: RunningCall): Step {
@@ -30,7 +30,7 @@ export class DirectRoute implements CallRoute {
     const choice =
       only === undefined
         ? chosenFrom(this.#pool, request, excluded)
-        : ifAccepting(only, request, excluded, this.#isContinued);
+        : ifAccepting(only, request, excluded, this.#isContinuation);
     return typeof choice === 'string' ? choice : new DirectStep(choice, request);
   }
 }
@@ -53,15 +53,15 @@ export function chosenFrom(
   );
 }
 
-/** This instance, if it takes the call in this conversation. Default: its transport. `isContinued`: see InstanceRef.acceptsCalls. */
+/** This instance, if it takes the call in this conversation, by default its transport. `isContinuation`: see acceptsCalls. */
 export function ifAccepting(
   ref: InstanceRef,
   request: ExchangeRequest,
   excluded: ReadonlySet<string> | undefined,
-  isContinued: boolean,
+  isContinuation: boolean,
   conversation?: CallConversation,
 ): InstanceChoice {
-  if (excluded?.has(ref.id) || !ref.acceptsCalls(conversation, isContinued)) return 'none';
+  if (excluded?.has(ref.id) || !ref.acceptsCalls(conversation, isContinuation)) return 'none';
   return ref.hasCapacityFor(ownerIdOf(request)) ? ref : 'full';
 }
 

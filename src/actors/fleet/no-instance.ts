@@ -21,18 +21,18 @@ interface UntakenCall {
   /** The ids of instances at which the call is not tried again. */
   readonly excluded: ReadonlySet<string> | undefined;
   /** The only instance that may answer; undefined when several may. */
-  readonly bound: InstanceRef | undefined;
+  readonly only: InstanceRef | undefined;
   /** The tools that the caller may call. Default: all. */
   readonly allowed?: ToolRights | undefined;
 }
 
 /** Why no instance takes a call. */
 export function noInstanceError(group: TemplateGroup, call: UntakenCall): GatewayError {
-  const { lacking, bound } = call;
+  const { lacking, only } = call;
   const unknown = lacking === undefined ? undefined : unknownTool(group, lacking, call);
   if (unknown !== undefined) return unknown;
-  return bound !== undefined
-    ? backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' })
+  return only !== undefined
+    ? backendUnavailable(`"${only.id}" is ${only.state}`, { delivered: 'no' })
     : noHealthyError(group);
 }
 
@@ -44,7 +44,7 @@ export function noInstanceError(group: TemplateGroup, call: UntakenCall): Gatewa
 function unknownTool(
   group: TemplateGroup,
   tool: string,
-  { excluded, bound, allowed }: UntakenCall,
+  { excluded, only, allowed }: UntakenCall,
 ): GatewayError | undefined {
   const near = nearestTool(group, tool, allowed);
   const mayHave = (instance: Instance): boolean => {
@@ -52,7 +52,7 @@ function unknownTool(
     const tools = toolsOf(instance);
     return tools === undefined ? near === undefined : tools.includes(tool);
   };
-  const mayExist = bound === undefined && group.instances.some(mayHave);
+  const mayExist = only === undefined && group.instances.some(mayHave);
   return mayExist ? undefined : toolNotFound(tool, group.template, near);
 }
 

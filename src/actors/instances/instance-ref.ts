@@ -172,13 +172,13 @@ export class InstanceRef implements Candidate {
   /**
    * True when the instance takes new calls in this conversation; undefined means its transport. It does while
    * it is healthy. In an independent conversation it also does while the transport is lost, but not when it leaves,
-   * is drained, or restarts as requested. `isContinued`: the call continues what is under way there, and a draining or
+   * is drained, or restarts as requested. `isContinuation`: the call continues what is under way there, and a draining or
    * unhealthy instance takes it, too.
    */
-  acceptsCalls(conversation?: CallConversation, isContinued = false): boolean {
+  acceptsCalls(conversation?: CallConversation, isContinuation = false): boolean {
     const { state } = this;
     if (state === 'healthy') return true;
-    if (isContinued && (state === 'draining' || state === 'unhealthy')) return true;
+    if (isContinuation && (state === 'draining' || state === 'unhealthy')) return true;
     const isLost = state === 'unhealthy' || state === 'starting';
     return isLost && conversation?.isIndependent === true && !this.isReopening;
   }

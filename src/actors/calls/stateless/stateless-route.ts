@@ -57,8 +57,8 @@ export function statelessExchange(
   return deps.dispatcher.carry(template, request, () => {
     const { instanceId } = client;
     const group = deps.fleet.templates.existingGroup(template);
-    const bound = instanceId === undefined ? undefined : group.ref(instanceId);
-    const route = new StatelessRoute(deps, group, request, client, bound);
+    const only = instanceId === undefined ? undefined : group.ref(instanceId);
+    const route = new StatelessRoute(deps, group, request, client, only);
     return { group, route, refusesUnknownTools: false };
   });
 }
@@ -69,7 +69,7 @@ class StatelessRoute implements CallRoute {
   readonly #group: TemplateGroup;
   readonly #request: ExchangeRequest;
   readonly #client: Client;
-  readonly #bound: InstanceRef | undefined;
+  readonly #only: InstanceRef | undefined;
   readonly #logLevel: string | undefined;
   /**
    * The instance where a conversation was opened for this call, or is to be reopened: then the conversation is undefined.
@@ -81,24 +81,24 @@ class StatelessRoute implements CallRoute {
   /** The plan whose attempt is not made yet; it has taken a use. */
   #taken: DedicatedPlan | undefined;
 
-  /** `bound`: the only instance that may answer, even when drained or unhealthy; undefined when any may. */
+  /** `only`: the only instance that may answer, even when drained or unhealthy; undefined when any may. */
   constructor(
     deps: StatelessDeps,
     group: TemplateGroup,
     request: ExchangeRequest,
     client: Client,
-    bound: InstanceRef | undefined,
+    only: InstanceRef | undefined,
   ) {
     this.#deps = deps;
     this.#group = group;
     this.#request = request;
     this.#client = client;
-    this.#bound = bound;
+    this.#only = only;
     this.#logLevel = logLevelOf(request);
   }
 
   get onlyInstance(): InstanceRef | undefined {
-    return this.#dedicatedAt?.ref ?? this.#bound;
+    return this.#dedicatedAt?.ref ?? this.#only;
   }
 
   step(call: RunningCall, kind?: TryKind, failed?: AttemptPlan): Step {
@@ -121,19 +121,19 @@ class StatelessRoute implements CallRoute {
   }
 
   #choose({ tries: { excluded } }: RunningCall): InstanceChoice {
-    const bound = this.#bound;
+    const only = this.#only;
     const request = this.#request;
     if (this.#dedicatedAt !== undefined) {
       const { ref, conversation } = this.#dedicatedAt;
-      const choice = ifAccepting(ref, request, excluded, bound !== undefined, conversation);
+      const choice = ifAccepting(ref, request, excluded, only !== undefined, conversation);
       if (choice !== 'none') return choice;
       this.end();
-      if (bound !== undefined) return 'none'; // its dedicated conversation cannot be used
+      if (only !== undefined) return 'none'; // its dedicated conversation cannot be used
     }
-    if (bound === undefined) return chosenFrom(this.#group.pool, request, excluded);
+    if (only === undefined) return chosenFrom(this.#group.pool, request, excluded);
     // An independent conversation does not depend on the state of the instance.
-    if (isDedicated(this.#conversationFor(bound))) return excluded?.has(bound.id) ? 'none' : bound;
-    return ifAccepting(bound, request, excluded, true);
+    if (isDedicated(this.#conversationFor(only))) return excluded?.has(only.id) ? 'none' : only;
+    return ifAccepting(only, request, excluded, true);
   }
 
   /**
@@ -141,7 +141,7 @@ class StatelessRoute implements CallRoute {
    * instance would have to start a program first.
    */
   #hedge(call: RunningCall): Step {
-    if (this.#bound !== undefined) return 'none';
+    if (this.#only !== undefined) return 'none';
     const ref = chosenFrom(this.#group.pool, this.#request, call.tries.excluded);
     if (typeof ref === 'string') return 'none';
     const choice = this.#conversationFor(ref);
@@ -194,8 +194,8 @@ class StatelessRoute implements CallRoute {
     extensions?: JsonObject,
   ): AttemptPlan | Observable<undefined> {
     const plan = this.#taken?.ref === ref ? this.#taken : this.#take(ref, extensions);
-    // Whether the bound instance takes the call depends on the conversation.
-    const isChosen = this.#bound === undefined || this.#dedicatedAt !== undefined;
+    // Whether the only instance takes the call depends on the conversation.
+    const isChosen = this.#only === undefined || this.#dedicatedAt !== undefined;
     if (plan.conversation === undefined || !isChosen) return this.#open(plan, call);
     this.#forget(); // from now on the attempt owns the use
     return plan;
@@ -246,7 +246,7 @@ class StatelessRoute implements CallRoute {
     const { clock } = this.#deps;
     const ready$ = plan.conversation === undefined ? from(ready(use, this.#logLevel)) : of(undefined);
     const leftMs = deadline.timeoutAtMs - clock.now();
-    const slowMs = this.#bound === undefined ? tries.slowAfterMs(ref, this.#group, leftMs) : undefined;
+    const slowMs = this.#only === undefined ? tries.slowAfterMs(ref, this.#group, leftMs) : undefined;
     const opened = () => {
       plan.conversation = use.conversation;
       this.#dedicatedAt = { ref, conversation: use.conversation };
