@@ -39,7 +39,7 @@ class Bench {
       suspended: ({ id }, { reason }, forMs) =>
         this.reported.push(`${id} is out for ${forMs / 1000} s: ${reason}`),
       readmitted: ({ id }) => this.reported.push(`${id} is in`),
-      unanswered: ({ id }) => this.reported.push(`${id} does not answer`),
+      silent: ({ id }) => this.reported.push(`${id} does not answer`),
     });
     for (const id of ids) this.up(candidate(id));
   }

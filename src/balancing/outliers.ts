@@ -1,9 +1,9 @@
 // Outlier detection by the results of calls, independent of health: a candidate whose calls fail is ejected for a
-// time, one whose calls stay unanswered is avoided; both are suspended. Then one trial call decides. pool.ts chooses;
+// time, one whose calls stay silent is avoided; both are suspended. Then one trial call decides. pool.ts chooses;
 // health does not change. Source: ADR 39.
 //
 //   in ── calls fail ────────► ejected ──┬─ time is over ──► half-open ── trial call ──► answered: in
-//     └── calls unanswered ──► avoided ──┘                                           └─► failed, or unanswered: out for longer
+//     └── calls silent ──────► avoided ──┘                                           └─► failed, or silent: out for longer
 //
 //   ejected: gets no call while another candidate may get it. At most half of the pool.
 //   avoided: gets a call only when no other candidate can take it; readmitted at the first message of one of its calls.
@@ -35,14 +35,14 @@ const REPEATABLE_TRIAL_MS = 1_000;
  * time, in ms.
  */
 const RETRIAL_MS = 5_000;
-/** A candidate is avoided when this many of its newest calls are unanswered. */
-const UNANSWERED_CALLS = 3;
-/** The time without a message after which a call is unanswered, in ms. */
-const UNANSWERED_MS = 3_000;
+/** A candidate is avoided when this many of its newest calls are silent. */
+const SILENT_CALLS = 3;
+/** The time without a message after which a call is silent, in ms. */
+const SILENT_MS = 3_000;
 /** The same as a multiple of the usual latency; the longer one of both counts. */
-const UNANSWERED_TIMES_USUAL = 10;
+const SILENT_TIMES_USUAL = 10;
 /**
- * The interval of the check for unanswered calls, in ms. No timer runs while every call has had a message, or there are
+ * The interval of the check for silent calls, in ms. No timer runs while every call has had a message, or there are
  * no calls.
  */
 const CHECK_MS = 500;
@@ -57,8 +57,8 @@ export type AttemptVerdict = 'answered' | 'failed' | 'inconclusive';
 export interface AttemptRecord<C> {
   readonly at: CandidateRecord<C>;
   readonly atMs: number;
-  isAnswered: boolean;
-  /** True once it was reported that the attempt is unanswered. */
+  hasMessage: boolean;
+  /** True once it was reported that the attempt is silent. */
   isReported: boolean;
 }
 
@@ -82,8 +82,8 @@ export interface OutlierOptions<C> {
   readonly isUp: (candidate: C) => boolean;
   readonly suspended: (candidate: C, suspension: Suspension, forMs: number) => void;
   readonly readmitted: (candidate: C) => void;
-  /** It is called when a call has had no message for UNANSWERED_MS: the candidate may need a probe. */
-  readonly unanswered: (candidate: C) => void;
+  /** It is called when a call has had no message for SILENT_MS: the candidate may need a probe. */
+  readonly silent: (candidate: C) => void;
 }
 
 interface CandidateRecord<C> {
@@ -94,7 +94,7 @@ interface CandidateRecord<C> {
   readonly failures: RecentCount;
   failuresInARow: number;
   /** The newest attempts without a message, in the order of sending. */
-  readonly unanswered: AttemptRecord<C>[];
+  readonly silent: AttemptRecord<C>[];
   /** The number of doublings of the next suspension. */
   doublings: number;
   inSinceMs: number;
@@ -155,8 +155,8 @@ export class Outliers<C extends object> {
   sent(candidate: C): AttemptRecord<C> {
     const at = this.#recordOf(candidate);
     const atMs = this.#options.clock.now();
-    const attempt: AttemptRecord<C> = { at, atMs, isAnswered: false, isReported: false };
-    at.unanswered.push(attempt);
+    const attempt: AttemptRecord<C> = { at, atMs, hasMessage: false, isReported: false };
+    at.silent.push(attempt);
     this.#calls += 1;
     this.#countActive(at, 1);
     const suspended = this.#suspended.get(candidate);
@@ -216,13 +216,13 @@ export class Outliers<C extends object> {
 
   /** Reports the first message of an attempt. Idempotent. */
   noteMessage(attempt: AttemptRecord<C>): void {
-    if (attempt.isAnswered) return;
-    attempt.isAnswered = true;
+    if (attempt.hasMessage) return;
+    attempt.hasMessage = true;
     const { at } = attempt;
-    const { candidate, unanswered } = at;
+    const { candidate, silent } = at;
     this.#usualMs = ewma(this.#usualMs, this.#options.clock.now() - attempt.atMs);
-    // The attempts before it are unanswered, but no longer the newest.
-    unanswered.splice(0, unanswered.indexOf(attempt) + 1);
+    // The attempts before it are silent, but no longer the newest.
+    silent.splice(0, silent.indexOf(attempt) + 1);
     const suspended = this.#suspended.get(candidate);
     if (suspended !== undefined && (suspended.kind === 'avoided' || suspended.trial === attempt))
       this.#readmit(at);
@@ -239,8 +239,8 @@ export class Outliers<C extends object> {
     this.#calls -= 1;
     if (this.#calls === 0) this.#endCheck();
     this.#countActive(at, -1);
-    const index = attempt.isAnswered ? -1 : at.unanswered.lastIndexOf(attempt);
-    if (index >= 0) at.unanswered.splice(index, 1);
+    const index = attempt.hasMessage ? -1 : at.silent.lastIndexOf(attempt);
+    if (index >= 0) at.silent.splice(index, 1);
     const suspended = this.#suspended.get(at.candidate);
     if (suspended !== undefined) {
       if (suspended.trial !== attempt) return;
@@ -322,7 +322,7 @@ export class Outliers<C extends object> {
       for (const candidate of [...this.#options.members()]) {
         const record = this.#records.get(candidate);
         const { trial } = this.#suspended.get(candidate) ?? {};
-        if (record === undefined || (record.unanswered.length === 0 && trial === undefined)) continue;
+        if (record === undefined || (record.silent.length === 0 && trial === undefined)) continue;
         isNeeded = true;
         this.#check(record);
       }
@@ -331,22 +331,22 @@ export class Outliers<C extends object> {
   }
 
   #check(record: CandidateRecord<C>): void {
-    const { candidate, unanswered } = record;
+    const { candidate, silent } = record;
     const now = this.#options.clock.now();
-    const late = unanswered.filter(({ atMs, isReported }) => !isReported && atMs <= now - UNANSWERED_MS);
+    const late = silent.filter(({ atMs, isReported }) => !isReported && atMs <= now - SILENT_MS);
     for (const call of late) call.isReported = true; // reported once
-    if (late.length > 0) this.#options.unanswered(candidate);
-    const thresholdMs = Math.max(UNANSWERED_MS, UNANSWERED_TIMES_USUAL * (this.#usualMs ?? 0));
+    if (late.length > 0) this.#options.silent(candidate);
+    const thresholdMs = Math.max(SILENT_MS, SILENT_TIMES_USUAL * (this.#usualMs ?? 0));
     const suspended = this.#suspended.get(candidate);
     if (suspended !== undefined) {
       if (suspended.trial !== undefined && suspended.trial.atMs <= now - thresholdMs)
         this.#suspend(record, 'its trial call is unanswered', suspended.kind);
       return;
     }
-    const last = unanswered[UNANSWERED_CALLS - 1];
+    const last = silent[SILENT_CALLS - 1];
     if (this.#usualMs === undefined || last === undefined || last.atMs > now - thresholdMs) return;
     const seconds = Math.round(thresholdMs / 100) / 10;
-    const reason = `its newest ${UNANSWERED_CALLS} calls or more have been unanswered for over ${seconds} s`;
+    const reason = `its newest ${SILENT_CALLS} calls or more have been unanswered for over ${seconds} s`;
     this.#suspend(record, reason, 'avoided');
   }
 
@@ -359,7 +359,7 @@ export class Outliers<C extends object> {
       successes: new RecentCount(),
       failures: new RecentCount(),
       failuresInARow: 0,
-      unanswered: [],
+      silent: [],
       doublings: 0,
       inSinceMs: this.#options.clock.now(),
     };

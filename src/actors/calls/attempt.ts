@@ -62,7 +62,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   #outcome: CallOutcome = 'cancelled';
   #error: GatewayError | undefined;
   /** The number of the backend's questions that the client has not answered yet. */
-  #unanswered = 0;
+  #openQuestions = 0;
   isAwaitingClient = false;
   /** True after the request was sent a second time in the same conversation: see ErrorFacts.isRepaired. */
   #isResent = false;
@@ -208,10 +208,10 @@ export class Attempt implements Observer<ExchangeEvent> {
       request.answer(QUESTION_REFUSALS.tooManyWait);
       return;
     }
-    this.#unanswered += 1;
+    this.#openQuestions += 1;
     const passed = serverRequest(request, (reply) => {
-      this.#unanswered -= 1;
-      if (this.#unanswered === 0) this.#endAwaitingClient();
+      this.#openQuestions -= 1;
+      if (this.#openQuestions === 0) this.#endAwaitingClient();
       request.answer(reply);
     });
     this.#pass(passed);

@@ -73,7 +73,7 @@ export class TemplateGroup {
         emit({ type: 'instance.readmitted', ...eventOf(clock, ref) });
         this.queue.advance(ref);
       },
-      unanswered: (ref) => ref.suspect(),
+      silent: (ref) => ref.suspect(),
     });
   }
 

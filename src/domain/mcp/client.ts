@@ -89,7 +89,7 @@ export const QUESTION_REFUSALS = {
   },
   notListening: questionFailed('The client does not listen.'),
   /** The backend may go on without an answer. */
-  unanswered: questionFailed('The client did not answer.'),
+  notAnswered: questionFailed('The client did not answer.'),
   tooManyWait: questionFailed('Too many calls are waiting for client input.'),
 } as const satisfies Readonly<Record<string, ClientAnswer>>;
 

@@ -87,7 +87,7 @@ export class CallsWithQuestions implements CallQuestions {
           if (asking === undefined && sourced.event.kind === 'request') {
             const refusal = awaitingClientRefusal(this.#shares, ownerId);
             if (refusal !== undefined) {
-              sourced.event.answer(QUESTION_REFUSALS.unanswered);
+              sourced.event.answer(QUESTION_REFUSALS.notAnswered);
               source.unsubscribe();
               return subscriber.error(refusal);
             }
@@ -314,7 +314,7 @@ class AskingCall {
 
   #addQuestion(request: ServerRequest): void {
     if (this.#open.size >= MAX_OPEN) {
-      request.answer(QUESTION_REFUSALS.unanswered);
+      request.answer(QUESTION_REFUSALS.notAnswered);
       return;
     }
     this.#lastKey += 1;
@@ -359,7 +359,7 @@ class AskingCall {
   }
 
   #refuseQuestions(): void {
-    for (const request of this.#open.values()) request.answer(QUESTION_REFUSALS.unanswered);
+    for (const request of this.#open.values()) request.answer(QUESTION_REFUSALS.notAnswered);
     this.#open.clear();
     this.#questionBytes = 0;
   }
