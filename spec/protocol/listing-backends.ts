@@ -33,7 +33,7 @@ export const NO_SESSIONS: AllSessions = {
   findAny: () => undefined,
   used: () => {},
   remove: () => {},
-  keep: () => undefined,
+  rowFor: () => undefined,
   recover: () => undefined,
   leavesRow: () => false,
 };

@@ -165,7 +165,7 @@ export class ScriptedSession implements McpSession {
     return true;
   }
 
-  keep(): undefined {}
+  untilStored(): undefined {}
 
   /** `close` waits for it, or fails with it. */
   closing: () => Promise<void> = async () => {};

@@ -88,7 +88,7 @@ export class ClientSession implements McpSession, SessionCore {
    */
   recoverAs(generation: number): void {
     this.generation = generation;
-    this.#row = this.#sessions.keep(this, 'recovered');
+    this.#row = this.#sessions.rowFor(this, 'recovered');
     const { binding } = this.value;
     const former = binding && this.#binder.former(this.group, binding);
     if (former !== undefined && !(binding?.isShared && this.#bindAt(former))) this.#first = former;
@@ -207,8 +207,8 @@ export class ClientSession implements McpSession, SessionCore {
     };
   }
 
-  keep(): Promise<boolean> | undefined {
-    if (!this.#state.isOver) this.#row ??= this.#sessions.keep(this, 'new');
+  untilStored(): Promise<boolean> | undefined {
+    if (!this.#state.isOver) this.#row ??= this.#sessions.rowFor(this, 'new');
     return this.#row?.save();
   }
 

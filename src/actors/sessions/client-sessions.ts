@@ -169,7 +169,7 @@ export class ClientSessions implements AllSessions {
     );
   }
 
-  keep(session: McpSession, origin: SessionOrigin): SessionRow | undefined {
+  rowFor(session: McpSession, origin: SessionOrigin): SessionRow | undefined {
     return this.#keeper && new StoredRow(this.#keeper, session, origin);
   }
 

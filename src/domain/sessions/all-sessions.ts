@@ -27,7 +27,7 @@ export interface AllSessions {
    * Makes the row of a session, so that it outlives the gateway; undefined when sessions are not stored. The store has
    * that of a recovered session already.
    */
-  keep(session: McpSession, origin: SessionOrigin): SessionRow | undefined;
+  rowFor(session: McpSession, origin: SessionOrigin): SessionRow | undefined;
   /**
    * Recovers a session of a life that is over, for this owner. Resolves when it is open, or when it does not exist;
    * undefined when that is certain without a query. Rejects with DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL or

@@ -68,7 +68,7 @@ export interface McpSession {
    * deletes it. Resolves when the store agrees with the session, or with false when the store is away; undefined when
    * there is nothing to wait for.
    */
-  keep(): Promise<boolean> | undefined;
+  untilStored(): Promise<boolean> | undefined;
   /** The session as plain data; a new object after each change. */
   readonly value: AnySessionValue;
   /**

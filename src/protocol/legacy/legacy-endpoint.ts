@@ -158,7 +158,7 @@ export class LegacyEndpoint {
 
   #delete(session: McpSession, { reply }: ServedRequest): void | Promise<void> {
     this.end(session, 'byClient');
-    const stored = session.keep();
+    const stored = session.untilStored();
     if (stored !== undefined) return stored.then(() => reply.empty(200));
     reply.empty(200);
   }
@@ -201,7 +201,7 @@ export class LegacyEndpoint {
         reply.log.sessionId = session.id;
         const { value } = session;
         if (value.kind === 'template' && value.binding) reply.log.instanceId = value.binding.instanceId;
-        const isStored = leaving.signal.aborted ? undefined : await session.keep();
+        const isStored = leaving.signal.aborted ? undefined : await session.untilStored();
         if (isStored === false && this.#traffic.isDismissed) throw shuttingDown(); // it ends here, and no other node knows it
         if (leaving.signal.aborted) await session.close();
         else reply.event(body, ['Mcp-Session-Id', session.id]);

@@ -156,15 +156,15 @@ export class AggregateSession implements McpSession {
   }
 
   /** See McpSession. */
-  keep(): Promise<boolean> | undefined {
-    if (!this.#isOver) this.#row ??= this.#deps.sessions.keep(this, 'new');
+  untilStored(): Promise<boolean> | undefined {
+    if (!this.#isOver) this.#row ??= this.#deps.sessions.rowFor(this, 'new');
     return this.#row?.save();
   }
 
   /** Notes that the session was read from its row. */
   recoverAs(generation: number): void {
     this.generation = generation;
-    this.#row = this.#deps.sessions.keep(this, 'recovered');
+    this.#row = this.#deps.sessions.rowFor(this, 'recovered');
   }
 
   /** The view that it is with; undefined for all templates. */
