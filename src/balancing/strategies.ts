@@ -34,7 +34,11 @@ export const STRATEGIES = table({
   least_connections: {
     meaning: 'the one with the fewest calls in flight',
     create: () =>
-      inTurns((candidate) => (candidate.isElsewhere ? callsThere(candidate) + 0.5 : candidate.activeCalls)),
+      inTurns((candidate) =>
+        candidate.isElsewhere
+          ? candidate.activeCalls + (candidate.otherCalls ?? 0) + 0.5
+          : candidate.activeCalls,
+      ),
   },
 
   /** Smooth weighted round robin: see weighted-round-robin.ts. */
@@ -122,10 +126,6 @@ function inTurns<C extends Candidate>(loadOf: (candidate: C) => number): Strateg
     lastId = chosen?.id ?? lastId;
     return chosen;
   };
-}
-
-function callsThere({ activeCalls, otherCalls = 0 }: Candidate): number {
-  return activeCalls + otherCalls;
 }
 
 /**
