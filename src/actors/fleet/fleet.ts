@@ -309,7 +309,7 @@ function stateEvent(clock: Clock, ref: InstanceRef, state: InstanceState): Gatew
   if (state === 'healthy')
     return { type: 'instance.healthy', ...fields, era: ref.handshake?.era ?? 'unknown' };
   if (state === 'unhealthy') {
-    const { reason, isReopening: isPlanned } = ref;
+    const { reason, isPlannedEnd: isPlanned } = ref;
     return { type: 'instance.unhealthy', ...fields, reason: reason ?? 'unknown', isPlanned };
   }
   return { type: `instance.${state}`, ...fields };

@@ -22,8 +22,8 @@ import type { ConversationUse } from './dedicated-conversations.ts';
 import {
   type InstanceActor,
   isBetweenProbes,
+  isPlannedEnd,
   isRenewing,
-  isReopening,
   isStarting,
   stateOf,
 } from './instance.machine.ts';
@@ -104,8 +104,8 @@ export class InstanceRef implements Candidate {
    * True while the transport and the dedicated conversations are being closed, for a requested restart or because the
    * instance leaves.
    */
-  get isReopening(): boolean {
-    return isReopening(this.#actor.getSnapshot());
+  get isPlannedEnd(): boolean {
+    return isPlannedEnd(this.#actor.getSnapshot());
   }
   /**
    * True while the instance starts for the first time, restarts as requested, or restarts after at most
@@ -180,7 +180,7 @@ export class InstanceRef implements Candidate {
     if (state === 'healthy') return true;
     if (isContinuation && (state === 'draining' || state === 'unhealthy')) return true;
     const isLost = state === 'unhealthy' || state === 'starting';
-    return isLost && conversation?.isIndependent === true && !this.isReopening;
+    return isLost && conversation?.isIndependent === true && !this.isPlannedEnd;
   }
 
   /**

@@ -261,8 +261,8 @@ export function isBetweenProbes({ value: { connection } }: InstanceMachineSnapsh
   return typeof connected === 'object' && 'healthy' in connected && connected.healthy === 'resting';
 }
 
-/** See InstanceRef.isReopening. */
-export function isReopening({ value: { connection } }: InstanceMachineSnapshot): boolean {
+/** See InstanceRef.isPlannedEnd. */
+export function isPlannedEnd({ value: { connection } }: InstanceMachineSnapshot): boolean {
   return typeof connection === 'string'
     ? connection === 'endingConversations'
     : connection.connected === 'ending';
@@ -285,7 +285,7 @@ export function isStarting(snapshot: InstanceMachineSnapshot): boolean {
 export function isRenewing(snapshot: InstanceMachineSnapshot): boolean {
   const { duty } = snapshot.value;
   if (duty === 'leaving' || duty === 'left') return runsAnywhere(snapshot.context.definition);
-  return duty === 'restarting' || (duty === 'serving' && isReopening(snapshot));
+  return duty === 'restarting' || (duty === 'serving' && isPlannedEnd(snapshot));
 }
 
 /** True when a restart is expected soon. `more`: failures that are not counted yet. */
