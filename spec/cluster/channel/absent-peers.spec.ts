@@ -7,7 +7,7 @@ import { createServer, type Socket } from 'node:net';
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { PeerProber } from '../../../src/cluster/channel/peer-prober.ts';
+import { PeerPings } from '../../../src/cluster/channel/peer-pings.ts';
 import { channelKeys } from '../../../src/cluster/channel/trust/channel-keys.ts';
 import { TokenVerifier } from '../../../src/cluster/channel/trust/peer-tokens.ts';
 import { nodeUnavailable } from '../../../src/domain/errors/node-errors.ts';
@@ -280,13 +280,13 @@ for (const hop of ['session', 'instance'] as const)
       const a = await deployment.node(A, { clock });
       const b = await cutNode();
       deployment.rows.set(B, b.member);
-      const prober = new PeerProber(KEYS, clock, () => A);
+      const pings = new PeerPings(KEYS, clock, () => A);
       const heard: number[] = [];
       const pass = async (seconds: number): Promise<void> => {
         for (let second = 0; second < seconds; second += 1) {
           nowMs += 1_000;
           mock.timers.tick(1_000);
-          prober.ping(b.member, () => heard.push(nowMs));
+          pings.ping(b.member, () => heard.push(nowMs));
           if (nowMs - (heard.at(-1) ?? 0) >= 3_000) deployment.silent.add(B);
           else deployment.silent.delete(B);
           for (let turns = 0; turns < 20; turns += 1) await turn();
@@ -305,7 +305,7 @@ for (const hop of ['session', 'instance'] as const)
       await later.over.promise;
       assert.equal([later.error, later.text], [undefined, 'served']);
       assert.ok(heard.length > 0 && heard[0] !== undefined && heard[0] <= 15_000, `${heard}`);
-      prober.close();
+      pings.close();
       a.peers.close();
       b.close();
     } finally {

@@ -6,7 +6,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
 import * as assert from 'uvu/assert';
 import { secretId } from '../../../src/auth/secrets/secrets.ts';
-import { PeerProber } from '../../../src/cluster/channel/peer-prober.ts';
+import { PeerPings } from '../../../src/cluster/channel/peer-pings.ts';
 import { channelKeys } from '../../../src/cluster/channel/trust/channel-keys.ts';
 import { pskTls } from '../../../src/cluster/channel/trust/peer-tls.ts';
 import { TokenIssuer, TokenVerifier } from '../../../src/cluster/channel/trust/peer-tokens.ts';
@@ -202,14 +202,14 @@ test('a member says whether the database is away, to members only', async () => 
     [D, {}],
   ] as const) {
     const { member, refusals, listener } = await deployment.node(life, word);
-    const prober = new PeerProber(keys, systemClock, () => A);
-    prober.askDatabase(member, (isAway) => {
+    const pings = new PeerPings(keys, systemClock, () => A);
+    pings.askDatabase(member, (isAway) => {
       answers[life] = isAway;
     });
     const answered = Promise.withResolvers<void>();
-    prober.ping(member, () => answered.resolve());
+    pings.ping(member, () => answered.resolve());
     await answered.promise;
-    prober.close();
+    pings.close();
     assert.match(
       await sendRaw(listener.port, 'GET /peer/database?x HTTP/1.1\r\nHost: x\r\n\r\n'),
       /^HTTP\/1\.1 401 /,
@@ -271,9 +271,9 @@ test('another secret, and plain HTTP, are refused by the handshake of TLS', asyn
 test('a node that refuses the handshake is not taken for one that is gone', async () => {
   const b = await deployment.node(B, { isSecure: true });
   const keys = channelKeys([Buffer.from('another secret, which has 32 bytes or more')]);
-  const prober = new PeerProber(keys, systemClock, () => A);
+  const pings = new PeerPings(keys, systemClock, () => A);
   const results: string[] = [];
-  const ping = () => prober.ping(b.member, (result) => results.push(result));
+  const ping = () => pings.ping(b.member, (result) => results.push(result));
   ping();
   await becomes(() => results, ['failed']);
   await b.listener.close(0);

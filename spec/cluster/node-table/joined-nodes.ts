@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { PingResult } from '../../../src/cluster/channel/peer-prober.ts';
+import type { PingResult } from '../../../src/cluster/channel/peer-pings.ts';
 import { NodeTable } from '../../../src/cluster/node-table/node-table.ts';
 import { ClusterCounts } from '../../../src/counts/cluster-counts.ts';
 import type { ProgramHost, ShownNode } from '../../../src/domain/nodes/nodes.ts';
@@ -63,7 +63,7 @@ export class JoinedNodes {
       version: '1.0.0',
       secrets: [Buffer.from(first), ...others.map((secret) => Buffer.from(secret))],
       clock: { ...simulatedClock, wall: () => Date.now(), background: { ...background, every } },
-      prober: {
+      pings: {
         askThird: (third, life, report) => {
           this.questions.push(`${third.life} about ${life}`);
           const opinion = this.opinions.get(third.life) ?? 'reached';

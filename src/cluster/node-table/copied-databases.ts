@@ -4,7 +4,7 @@
 
 import { COPIED_DATABASE, otherDatabase, type ShownNode } from '../../domain/nodes/nodes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { PeerProber } from '../channel/peer-prober.ts';
+import type { PeerPings } from '../channel/peer-pings.ts';
 import type { KnownLives } from './known-lives.ts';
 import type { ReadLife } from './life-rows.ts';
 
@@ -24,7 +24,7 @@ interface Asked {
 }
 
 interface CopiedDatabasesOptions {
-  readonly prober: Pick<PeerProber, 'askDatabase'>;
+  readonly pings: Pick<PeerPings, 'askDatabase'>;
   readonly clock: Clock;
   readonly onNotice: (line: string) => void;
 }
@@ -71,8 +71,8 @@ export class CopiedDatabases {
   }
 
   #ask({ stored: { node, life }, address }: ReadLife, asked: Asked, sentMs: number): void {
-    const { prober, clock, onNotice } = this.#options;
-    prober.askDatabase({ node, life, address }, (isAway) => {
+    const { pings, clock, onNotice } = this.#options;
+    pings.askDatabase({ node, life, address }, (isAway) => {
       const nowMs = clock.now();
       if (isAway || nowMs - sentMs > PROMPT_MS || this.#found.has(life)) return;
       asked.firstAnswerMs ??= nowMs;

@@ -3,7 +3,7 @@
 // 146, 186.
 
 import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
-import type { PeerProber } from '../channel/peer-prober.ts';
+import type { PeerPings } from '../channel/peer-pings.ts';
 import type { LifeAction } from '../rules/own-life.ts';
 import type { Moment } from '../rules/rows.ts';
 import { STORE_ANSWER_MS } from '../rules/times.ts';
@@ -13,7 +13,7 @@ import type { NodeRules } from './node-rules.ts';
 interface DatabaseOpinionsOptions {
   readonly rules: NodeRules;
   readonly known: KnownLives;
-  readonly prober: Pick<PeerProber, 'askDatabase'>;
+  readonly pings: Pick<PeerPings, 'askDatabase'>;
   readonly clock: Clock;
   /** Has the database write something small. */
   readonly check: () => Promise<unknown>;
@@ -47,7 +47,7 @@ export class DatabaseOpinions {
   }
 
   act(action: Extract<LifeAction, { readonly type: 'ask' | 'say' | 'check' }>): void {
-    const { prober, rules, known } = this.#options;
+    const { pings, rules, known } = this.#options;
     const { sent } = action;
     if (action.type === 'say') this.#questions.get(sent)?.(action.isAway);
     else if (action.type === 'check') {
@@ -60,7 +60,7 @@ export class DatabaseOpinions {
       const { life } = action;
       const peer = known.find(life);
       if (peer !== undefined)
-        prober.askDatabase(peer, (isAway) => rules.handle({ type: 'opinion', life, isAway, sent }));
+        pings.askDatabase(peer, (isAway) => rules.handle({ type: 'opinion', life, isAway, sent }));
     } else action satisfies never;
   }
 

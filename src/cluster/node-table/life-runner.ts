@@ -6,7 +6,7 @@ import type { ClusterCounts } from '../../counts/cluster-counts.ts';
 import { newLife } from '../../domain/nodes/life.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { NodeStore } from '../../persistence/store.ts';
-import type { PeerProber } from '../channel/peer-prober.ts';
+import type { PeerPings } from '../channel/peer-pings.ts';
 import type { ReachableLife } from '../reachable-life.ts';
 import type { NodeAction } from '../rules/node-state.ts';
 import type { KnownLives } from './known-lives.ts';
@@ -37,7 +37,7 @@ interface LifeRunnerOptions {
   readonly doubt: LifeDoubt;
   readonly nodes: Pick<NodeStore, 'insert' | 'beat' | 'end'>;
   readonly rows: Pick<LifeRows, 'storedOf' | 'reportOf'>;
-  readonly prober: Pick<PeerProber, 'ping' | 'askThird'>;
+  readonly pings: Pick<PeerPings, 'ping' | 'askThird'>;
   readonly clock: Clock;
   readonly counts?: ClusterCounts | undefined;
   readonly onNotice: (line: string) => void;
@@ -69,11 +69,11 @@ export class LifeRunner {
 
   /** Asks the member with this life at once whether it is still there. */
   ping(life: string): void {
-    const { clock, prober, rules, reads } = this.#options;
+    const { clock, pings, rules, reads } = this.#options;
     const peer = this.#find(life);
     if (peer === undefined) return;
     const sentAtMs = clock.now();
-    prober.ping(peer, (result) => {
+    pings.ping(peer, (result) => {
       if (result === 'answered') rules.handle({ type: 'answered', life, sentAtMs });
       else if (result === 'refused') rules.handle({ type: 'refused', life });
       else void reads.unlessRecent(); // it may go on under another life
@@ -131,10 +131,10 @@ export class LifeRunner {
   }
 
   #askThird({ life, third }: ActionOf<'askThird'>): void {
-    const { prober, rules } = this.#options;
+    const { pings, rules } = this.#options;
     const peer = this.#find(third);
     if (peer === undefined) return;
-    prober.askThird(peer, life, (isRefused) => rules.handle({ type: 'thirdAnswered', life, isRefused }));
+    pings.askThird(peer, life, (isRefused) => rules.handle({ type: 'thirdAnswered', life, isRefused }));
   }
 
   /** The member with this life, unless this node has stopped. */

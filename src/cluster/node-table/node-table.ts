@@ -24,7 +24,7 @@ import type {
   StoredLife,
   StoredProgram,
 } from '../../persistence/store.ts';
-import type { PeerProber } from '../channel/peer-prober.ts';
+import type { PeerPings } from '../channel/peer-pings.ts';
 import { KEY_SETTING, knowsDeploymentKey, otherKey } from '../deployment-key.ts';
 import type { ReachableLife } from '../reachable-life.ts';
 import { isAlone, type NodeAction, type NodeState, standings } from '../rules/node-state.ts';
@@ -52,7 +52,7 @@ interface NodeTableOptions extends Omit<LifeRowsOptions, 'since'> {
   readonly nodes: NodeStore;
   readonly settings: SettingStore;
   readonly clock: Clock;
-  readonly prober: Pick<PeerProber, 'ping' | 'askThird' | 'askDatabase' | 'keep'>;
+  readonly pings: Pick<PeerPings, 'ping' | 'askThird' | 'askDatabase' | 'keep'>;
   /** Time without use after which a session ends, in ms; then ended lives are deleted, with sessions that were not recovered. */
   readonly sessionIdleMs?: number | undefined;
   /** The programs that any node may run. This node uses them, and runs them unless it `takesNoPrograms`. Default: none. */
@@ -221,11 +221,11 @@ export class NodeTable {
   }
 
   async isRefused(life: string): Promise<boolean> {
-    const { clock, prober } = this.#options;
+    const { clock, pings } = this.#options;
     const peer = this.find(life);
     if (peer === undefined) return false;
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    prober.ping(peer, (result) => resolve(result === 'refused'));
+    pings.ping(peer, (result) => resolve(result === 'refused'));
     return (await settlesWithin(promise, STORE_ANSWER_MS, clock)) && promise;
   }
 
@@ -329,13 +329,13 @@ export class NodeTable {
   }
 
   #takeOver(rows: readonly StoredLife[], leases: readonly StoredProgram[]): void {
-    const { nodes, clock, prober, report, sessionIdleMs = LIMITS.sessionIdleMs } = this.#options;
+    const { nodes, clock, pings, report, sessionIdleMs = LIMITS.sessionIdleMs } = this.#options;
     this.#known.replace(this.#rows.read(rows));
     const lives = this.#known.all.flatMap((known) => (known.isMember ? memberRowOf(known) : []));
     this.#rules.handle({ type: 'read', rows: { programs: this.#programs?.rowsOf(leases) ?? [], lives } });
     const { isDraining } = report();
     if (isDraining !== this.#rules.state.own.isDraining) this.#rules.handle({ type: 'drain', isDraining });
-    prober.keep(new Set(lives.flatMap(({ life, end }) => (end === undefined ? [life] : []))));
+    pings.keep(new Set(lives.flatMap(({ life, end }) => (end === undefined ? [life] : []))));
     this.#reportFormer(lives);
     const old = this.#known.old(clock.now(), sessionIdleMs);
     this.#copies.look(this.#known);

@@ -195,14 +195,14 @@ export class OtherNodes {
     signal: AbortSignal | undefined,
   ): Promise<NodeTable> {
     const { config, store, log, ids, worker, secrets, keys } = this.#options;
-    const { PeerProber } = await import('../../cluster/channel/peer-prober.ts');
+    const { PeerPings } = await import('../../cluster/channel/peer-pings.ts');
     const { NodeTable } = await import('../../cluster/node-table/node-table.ts');
     const { beginLife, leasedPrograms } = gateway.internals;
-    const prober = new PeerProber(keys, systemClock, () => table.life);
+    const pings = new PeerPings(keys, systemClock, () => table.life);
     const table = new NodeTable({
       own,
       secrets,
-      prober,
+      pings,
       report,
       counts: this.counts,
       nodes: store.nodes,
@@ -218,7 +218,7 @@ export class OtherNodes {
       onNotice: (line) => log.warn(line),
     });
     this.#closeTable = async () => {
-      prober.close();
+      pings.close();
       await table.close();
     };
     signal?.throwIfAborted();

@@ -16,7 +16,7 @@ const MAX_PINGS = 4;
 
 export type PingResult = 'answered' | 'refused' | 'failed';
 
-interface ProbedPeer {
+interface PingedPeer {
   readonly pool: ConnectionPool;
   readonly issuer: TokenIssuer;
   readonly pings: Set<Ping>;
@@ -26,13 +26,13 @@ interface ProbedPeer {
  * The pings to all other nodes, each node with connections of its own for them. Only a node with the key of the
  * deployment can answer a greeting: answers of another program at the address do not count.
  */
-export class PeerProber {
+export class PeerPings {
   readonly #keys: ChannelKeys;
   readonly #clock: Clock;
   /** The life of this node. */
   readonly #life: () => string;
-  /** The probed nodes by life. */
-  readonly #targets = new Map<string, ProbedPeer>();
+  /** The nodes that it pings, by life. */
+  readonly #targets = new Map<string, PingedPeer>();
 
   constructor(keys: ChannelKeys, clock: Clock, life: () => string) {
     this.#keys = keys;
@@ -98,10 +98,10 @@ export class PeerProber {
     this.keep(new Set());
   }
 
-  #targetOf(peer: ReachableLife): ProbedPeer {
+  #targetOf(peer: ReachableLife): PingedPeer {
     const known = this.#targets.get(peer.life);
     if (known) return known;
-    const target: ProbedPeer = {
+    const target: PingedPeer = {
       pool: new ConnectionPool(peerConnector(peer.address, this.#keys.tls), {
         clock: this.#clock,
         maxConnections: MAX_PINGS,
