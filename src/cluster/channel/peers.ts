@@ -170,8 +170,9 @@ export class Peers {
   #runnerOf(definition: InstanceDefinition): ReachableLife | undefined {
     const { nodes } = this.#options;
     const peer = nodes.runsOn(definition);
-    const isLeft = peer !== undefined && runsAnywhere(definition) && nodes.isSilent(peer.life);
-    return isLeft ? undefined : peer;
+    if (peer === undefined || !runsAnywhere(definition)) return peer;
+    // What requests see comes before what the members know.
+    return nodes.isSilent(peer.life) || this.#clientOf(peer.life)?.isSilent ? undefined : peer;
   }
 
   /** The node that takes a program of any node soon: meanwhile it is one that starts, so that its calls wait. */
@@ -185,12 +186,14 @@ export class Peers {
     };
     const giveUp = (): void => run.resolve(undefined);
     const cancel = clock.background.alarm(TAKEN_MS, giveUp);
+    const stopLooking = clock.background.every(AGAIN_MS, look); // a node that is heard again
     signal.addEventListener('abort', giveUp, { once: true });
     this.#waiting.add(look);
     try {
       return await run.promise;
     } finally {
       cancel();
+      stopLooking();
       signal.removeEventListener('abort', giveUp);
       this.#waiting.delete(look);
     }

@@ -14,7 +14,7 @@ import { becomes } from '../../../helpers/eventually.ts';
 import { messageOf } from '../../../helpers/outcome.ts';
 import { suite } from '../../../helpers/suite.ts';
 import { knownNodesIn } from '../known-nodes.ts';
-import { Deployment, type PeerNode } from '../peer-nodes.ts';
+import { Deployment, forward, type PeerNode } from '../peer-nodes.ts';
 
 const test = suite('openings of instances of other nodes');
 const [A, B, C] = ['AAAAAAAA', 'BBBBBBBB', 'CCCCCCCC'] as const;
@@ -70,6 +70,24 @@ test('a program of any node whose node is silent is waited for until another one
   moving.peers.close();
 });
 
+test('so is one whose node has just stopped answering, before the members know', async () => {
+  const gone: ReachableLife = { node: 'c', life: C, address: 'http://127.0.0.1:9' };
+  let runner = gone;
+  deployment.rows.set(C, { ...b.member, ...gone });
+  const moving = openShared({
+    runsOn: () => runner,
+    before: async (peers) => {
+      await forward(Object({ peers }), C);
+      await becomes(() => Object(peers.ofLife(C)).isSilent, true);
+    },
+  });
+  await becomes(() => moving.alarms.some(({ ms }) => ms === 15_000), true);
+  runner = b.member;
+  moving.changed();
+  assert.is((await moving.opening).kind, 'in-process');
+  moving.peers.close();
+});
+
 test('calls do not wait for a program of any node that no node takes', async () => {
   const { opening, alarms } = openShared({});
   await becomes(() => alarms.length, 1);
@@ -84,8 +102,12 @@ test.run();
 /** An opening of a program of any node, among these members; `alarms`: its waits. */
 function openShared({
   signal = new AbortController().signal,
+  before = async () => {},
   ...others
-}: Partial<Omit<KnownNodes, 'life'>> & { readonly signal?: AbortSignal }) {
+}: Partial<Omit<KnownNodes, 'life'>> & {
+  readonly signal?: AbortSignal;
+  readonly before?: (peers: Peers) => Promise<void>;
+}) {
   let changed = (): void => {};
   const nodes = knownNodesIn(deployment.rows, () => A, {
     knowsPrograms: true,
@@ -106,7 +128,7 @@ function openShared({
     ...{ nodes, keys, hasSession: () => false, clock: { ...systemClock, background } },
   });
   const { definition } = gateway.instance('demo', 'one');
-  const opening = peers.openInstance({ ...definition, nodeId: 'any' })(signal);
+  const opening = before(peers).then(() => peers.openInstance({ ...definition, nodeId: 'any' })(signal));
   return { opening, alarms, peers, changed: () => changed() };
 }
 
