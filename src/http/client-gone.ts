@@ -13,18 +13,6 @@ export class ClientGone extends Error {
 /** Status in the logs for a client that disconnects before its answer begins, as in nginx. The request may have been executed. */
 export const CLIENT_CLOSED_REQUEST = 499;
 
-/** Calls back when the client disconnects before the answer is complete; at once if it already has. */
-export function onGone(context: Pick<HttpContext, 'res' | 'state'>, listener: () => void): void {
-  const { res: response } = context;
-  if (response.destroyed) {
-    if (!response.writableFinished) listener();
-    return;
-  }
-  atClose(context, () => {
-    if (!response.writableFinished) listener();
-  });
-}
-
 /** Calls back once, when the connection or the answer has ended; `once` would make two more functions for each request, and a third listener a list of 19 places. */
 export function atClose(
   { res: response, state }: Pick<HttpContext, 'res' | 'state'>,

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { invalidCredentials } from '../../../src/domain/errors/account-errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { onGone } from '../../../src/http/client-gone.ts';
+import { atClose, ClientGone } from '../../../src/http/client-gone.ts';
 import type { HttpContext } from '../../../src/http/context.ts';
 import { HttpReplyWriter } from '../../../src/http/replies/http-reply-writer.ts';
 import {
@@ -22,11 +22,27 @@ const test = suite('answers of the MCP endpoint');
 
 const WINDOW = { limit: 5, remaining: 2, resetAtSeconds: 1_800_000_000 };
 
+function onGone(context: HttpContext, listener: () => void): void {
+  const gone = () => {
+    if (!context.res.writableFinished) listener();
+  };
+  if (context.res.destroyed) gone();
+  else atClose(context, gone);
+}
+
+/** The part of the request by which the writer learns that its client has disconnected. */
+const requestOf = (context: HttpContext) => ({
+  onLost: (listener: (reason: Error) => void) => {
+    onGone(context, () => listener(new ClientGone()));
+    return () => {};
+  },
+});
+
 function serve(talk: (reply: HttpReplyWriter, context: HttpContext) => unknown) {
   const streams = new EventStreams(systemClock);
   return startMiddlewares((context) => {
     context.state.rateLimit = WINDOW;
-    return talk(new HttpReplyWriter(context, streams), context);
+    return talk(new HttpReplyWriter(context, streams, requestOf(context)), context);
   });
 }
 
@@ -104,7 +120,7 @@ test('end the stream of a caller that lost access, and call every onGone listene
   const received: string[] = [];
   const app = await startMiddlewares((context) => {
     context.state.check = () => invalidCredentials();
-    const reply = new HttpReplyWriter(context, streams);
+    const reply = new HttpReplyWriter(context, streams, requestOf(context));
     reply.onGone(() => received.push('one'));
     reply.onGone(() => received.push('other'));
     reply.stream().send({ data: '{}' });

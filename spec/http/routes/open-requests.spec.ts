@@ -1,14 +1,16 @@
-// A request over REST that waits for its backend ends when its caller may no longer make it. Event streams: spec/http/sse/events.spec.ts.
+// A request that waits for its backend ends at once when its caller may no longer make it. Event streams: spec/http/sse/events.spec.ts.
 
 import * as assert from 'uvu/assert';
+import { modernRequest } from '../../gateway/mcp/post.ts';
 import { HeldTool, serving, text } from '../../helpers/backends/function-backend.ts';
 import { until } from '../../helpers/eventually.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';
 import { type Answer, appFor } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('open requests over REST');
-const app = appFor(test, () => startWithAccounts(), 'each');
+const test = suite('open requests');
+// No stream is checked by itself.
+const app = appFor(test, () => startWithAccounts({ callerCheckMs: 1e9 }), 'each');
 
 const REQUESTS = {
   'a call of a template': ['POST', '/mcp/demo/tools/call', { name: 'held' }],
@@ -16,13 +18,18 @@ const REQUESTS = {
   'a list': ['GET', '/mcp/demo/prompts/list', undefined],
 } as const;
 
-/** Serves `held`, whose calls wait, as do lists of prompts, and `quick`. */
+/** Serves `held` and `telling`, whose calls wait, as do lists of prompts, and `quick`. `telling` reports progress first. */
 async function serveHeld(): Promise<HeldTool> {
   const held = new HeldTool();
-  const tools = serving({ held: held.body, quick: () => text('quick') });
-  await app.serve('demo', 'one', (request, context) =>
-    request.method === 'prompts/list' ? held.body({}, context) : tools(request, context),
-  );
+  const tools = serving({ held: held.body, telling: held.body, quick: () => text('quick') });
+  await app.serve('demo', 'one', (request, context) => {
+    const { progressToken = undefined } = Object(request.params?._meta);
+    if (request.params?.name === 'telling') {
+      context.notify('notifications/progress', { progressToken, progress: 1 });
+      return held.body({}, context);
+    }
+    return request.method === 'prompts/list' ? held.body({}, context) : tools(request, context);
+  });
   return held;
 }
 
@@ -36,6 +43,47 @@ async function send(
   await until(() => held.waiting === callers.length, 'the backend has them');
   return answers;
 }
+
+const AS_STREAMS = {
+  'a call over REST with an event stream': (name: string) => ({
+    path: '/mcp/demo/tools/call',
+    sent: { body: { name }, headers: { accept: 'text/event-stream' } },
+  }),
+  'a call without a session': (name: string) => {
+    const { message, headers } = modernRequest('tools/call', { name }, { progressToken: 'p' });
+    return { path: '/mcp/demo', sent: { body: { jsonrpc: '2.0', id: 1, ...message }, headers } };
+  },
+} as const;
+
+for (const [what, requestOf] of Object.entries(AS_STREAMS))
+  for (const hasBegun of [false, true])
+    test(`end ${what} when its key is revoked, ${hasBegun ? 'after' : 'before'} its stream has begun`, async () => {
+      const held = await serveHeld();
+      const { path, sent } = requestOf(hasBegun ? 'telling' : 'held');
+      const [key, otherKey] = [await app.key(['tools:call']), await app.key(['tools:call'])];
+      const [revoked, other] = [key, otherKey].map((who) => app.as(who, 'POST', path, sent));
+      await until(() => held.waiting === 2, 'the backend has both');
+      await revoke(key);
+      const answer = await revoked;
+      assert.is(answer?.status, hasBegun ? 200 : 401, answer?.text);
+      await until(() => held.cancelled === 1, 'the backend sees the cancellation');
+      held.answerAll();
+      assert.match((await other)?.text ?? '', 'held');
+      assert.is(held.cancelled, 1);
+      await until(() => app.app.openCallers().size === 0, 'none is left');
+    });
+
+test('a call without a session gets the answer of its path when its key loses the template', async () => {
+  const held = await serveHeld();
+  const key = await app.key(['tools:call']);
+  const { path, sent } = AS_STREAMS['a call without a session']('held');
+  const answer = app.as(key, 'POST', path, sent);
+  await until(() => held.waiting === 1, 'the backend has it');
+  const change = { body: { templates: ['other'] } };
+  assert.is((await app.as(app.admin, 'PATCH', `/auth/api-keys/${idOf(key)}`, change)).status, 200);
+  const { status, body } = await answer;
+  assert.equal([status, Object(body).jsonrpc], [404, '2.0']);
+});
 
 const idOf = (key: Credentials) => /sd_([0-9a-f]+)_/.exec(String(key['x-api-key']))?.[1] ?? '';
 const revoke = (key: Credentials) => app.as(app.admin, 'DELETE', `/auth/api-keys/${idOf(key)}`);

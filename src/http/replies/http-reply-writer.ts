@@ -1,11 +1,14 @@
 // Writes the answer of the MCP endpoint to one HTTP request: one body, none, or an event stream. src/protocol makes the messages.
 
+import { asGatewayError } from '../../domain/errors/errors.ts';
 import { EVENT_STREAM_TYPE } from '../../domain/mcp/media-types.ts';
 import { type McpLog, type McpStream, noteError, type ReplyWriter } from '../../protocol/endpoint-types.ts';
 import { idOfAnswer, type RpcFailure, rpcFailureOf } from '../../protocol/rpc.ts';
-import { onGone } from '../client-gone.ts';
+import { ClientGone } from '../client-gone.ts';
 import type { HttpContext } from '../context.ts';
+import type { HttpRequest } from '../request.ts';
 import { type EventStreams, OpenStream, soleEvent } from '../sse/event-stream.ts';
+import { errorReply } from './error-reply.ts';
 import { type BytesReply, bytes } from './reply.ts';
 import { lengthOf, respond } from './respond.ts';
 
@@ -13,11 +16,14 @@ import { lengthOf, respond } from './respond.ts';
 export class HttpReplyWriter implements ReplyWriter {
   readonly #context: HttpContext;
   readonly #streams: EventStreams;
+  readonly #request: Pick<HttpRequest, 'onLost'>;
+  #stream: OpenStream | undefined;
   #goneListeners: (() => void)[] | undefined;
 
-  constructor(context: HttpContext, streams: EventStreams) {
+  constructor(context: HttpContext, streams: EventStreams, request: Pick<HttpRequest, 'onLost'>) {
     this.#context = context;
     this.#streams = streams;
+    this.#request = request;
   }
 
   get log(): McpLog {
@@ -43,7 +49,8 @@ export class HttpReplyWriter implements ReplyWriter {
     if (response.headersSent || response.destroyed) return CLOSED_STREAM;
     // MCP has no message for a revocation. The endpoint treats a revoked caller as disconnected: its calls are
     // cancelled, or wait for it to reconnect. Before the app stops, all calls are answered.
-    return new OpenStream(this.#context, this.#streams, () => this.#notifyGone());
+    this.#stream = new OpenStream(this.#context, this.#streams, () => this.#notifyGone());
+    return this.#stream;
   }
 
   onGone(listener: () => void): void {
@@ -52,7 +59,30 @@ export class HttpReplyWriter implements ReplyWriter {
       return;
     }
     this.#goneListeners = [listener];
-    onGone(this.#context, () => this.#notifyGone());
+    this.#request.onLost((reason) => this.#lost(reason));
+  }
+
+  /** The client has disconnected, or its caller may not make the request any more. */
+  #lost(reason: Error): void {
+    if (reason instanceof ClientGone) {
+      this.#notifyGone();
+      return;
+    }
+    const error = asGatewayError(reason);
+    if (this.#stream !== undefined) {
+      this.#stream.revoke(error);
+      return;
+    }
+    this.#notifyGone();
+    const { res: response, state } = this.#context;
+    if (response.headersSent) return;
+    if (error.status !== 401 && error.status !== 403) {
+      respond(this.#context, this.#failed(rpcFailureOf(error, null)));
+      return;
+    }
+    state.errorCode = error.code;
+    const challenge = state.challenge?.(this.#context, error);
+    respond(this.#context, errorReply(error, state.requestId, { viewer: state.principal, challenge }));
   }
 
   #notifyGone(): void {

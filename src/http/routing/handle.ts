@@ -27,8 +27,9 @@ export function handle(
 ): RouteMiddleware {
   return (context) => {
     context.state.route = route.path;
-    const reply = route.run(inputOf(context, new HttpRequest(context, options)), services);
-    return whenKnown(reply, (value) => writeReply(context, value, options.streams));
+    const request = new HttpRequest(context, options);
+    const reply = route.run(inputOf(context, request), services);
+    return whenKnown(reply, (value) => writeReply(context, value, options.streams, request));
   };
 }
 
