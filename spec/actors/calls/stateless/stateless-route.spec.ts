@@ -230,6 +230,30 @@ test('a client gets the log messages that it opted in to, and no others', async 
   assert.equal([deaf.answers.length, picky.answers.length], [2, 3]);
 });
 
+test('a call of an owner whose conversations were ended goes to no other instance', async () => {
+  harness.setPolicy({ callTimeoutMs: 6_000 });
+  await harness.add('a', { fields: HTTP, script: silent });
+  const listing = () => harness.callStateless({ method: 'resources/list' });
+  const [alone] = [listing()];
+  await settled();
+  await harness.add('b', { fields: HTTP });
+  await harness.statelessConversations.endOf('ann');
+  assert.equal(errorView(await alone.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  assert.equal(harness.conversations('b').length, 0);
+
+  const frozen = harness.freeze('a');
+  const opening = harness.callStateless({ method: 'resources/list' }, { instanceId: 'a' });
+  await settled();
+  await harness.statelessConversations.endOf('ann');
+  frozen.thaw();
+  assert.equal(Object(errorView(await opening.end)).code, 'BACKEND_UNAVAILABLE');
+  assert.is(
+    await harness.callStateless(modernCall(), { instanceId: 'b' }).end,
+    'b',
+    'a later call is not affected',
+  );
+});
+
 test('a conversation ends after a minute without use', async () => {
   await harness.add('a', { fields: HTTP });
   await harness.callStateless(modernCall()).end;

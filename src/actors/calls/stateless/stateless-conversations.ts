@@ -22,6 +22,7 @@ import {
   type ServerMessage,
 } from '../../../domain/mcp/client.ts';
 import { type Handshake, isCustomNotice, LEGACY_VERSIONS, LOG } from '../../../domain/mcp/mcp.ts';
+import { LruMap } from '../../../domain/memory/lru-map.ts';
 import type { UserShares } from '../../../domain/memory/user-shares.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type { Conversation } from '../../../transports/transport.ts';
@@ -41,6 +42,8 @@ export const STATELESS_IDLE_MS = 60_000;
 const MAX_LIST_BYTES = 1024 * 1024;
 /** The most sets of capabilities that are remembered per backend. */
 const MAX_CAPABILITIES = 64;
+/** The most owners whose last end is remembered. */
+const MAX_ENDED = 10_000;
 
 /** The dedicated conversations of requests without a session. Each is kept for a while, for the next request of its client. */
 export class StatelessConversations {
@@ -50,6 +53,10 @@ export class StatelessConversations {
   readonly #added = new Subject<DedicatedConversation>();
   /** By handshake of a shared conversation: the capabilities with which a client gets the same tools in a dedicated one. */
   readonly #equalTools = new WeakMap<Handshake, Set<string>>();
+  /** The number of the last end of an owner's conversations. */
+  readonly #ended = new LruMap<number>(MAX_ENDED);
+  /** The number of ends so far. */
+  ends = 0;
   #isClosed = false;
 
   /** `declarations`: counts the memory of the client profiles of the conversations. */
@@ -149,8 +156,15 @@ export class StatelessConversations {
     if (known.size < MAX_CAPABILITIES) this.#equalTools.set(handshake, known.add(capabilitiesKey(profile)));
   }
 
+  /** True when the conversations of the owner were ended since `ends` had this value: its calls are sent nowhere else. */
+  hasEnded(ownerId: string, since: number): boolean {
+    return (this.#ended.get(ownerId) ?? 0) > since;
+  }
+
   /** Ends all conversations of an owner, and the calls in them. Resolves when all have ended. */
   async endOf(ownerId: string): Promise<void> {
+    this.ends += 1;
+    this.#ended.set(ownerId, this.ends);
     const theirs = this.#owned.filter((conversation) => conversation.ownerId === ownerId);
     await this.#scheduler.each(theirs, (conversation) => conversation.close());
   }

@@ -71,6 +71,8 @@ class StatelessRoute implements CallRoute {
   readonly #client: Client;
   readonly #only: InstanceRef | undefined;
   readonly #logLevel: string | undefined;
+  /** See StatelessConversations.hasEnded. */
+  readonly #since: number;
   /**
    * The instance where a conversation was opened for this call, or is to be reopened: then the conversation is undefined.
    * Undefined without such an instance.
@@ -95,6 +97,7 @@ class StatelessRoute implements CallRoute {
     this.#client = client;
     this.#only = only;
     this.#logLevel = logLevelOf(request);
+    this.#since = deps.conversations.ends;
   }
 
   get onlyInstance(): InstanceRef | undefined {
@@ -102,6 +105,8 @@ class StatelessRoute implements CallRoute {
   }
 
   step(call: RunningCall, kind?: TryKind, failed?: AttemptPlan): Step {
+    const { conversations } = this.#deps;
+    if (kind !== undefined && conversations.hasEnded(this.#client.owner.id, this.#since)) return 'none';
     if (kind === 'hedge') return this.#hedge(call);
     if (kind === 'reopen') this.#reopen(failed);
     const choice = this.#choose(call);
