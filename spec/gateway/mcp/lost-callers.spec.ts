@@ -13,12 +13,13 @@ import { modernRequest } from './post.ts';
 
 const test = suite('event streams of callers that lost rights');
 const app = appFor(test, () => startWithAccounts({ callerCheckMs: 40 }));
-let cancelled = 0;
+let [begun, cancelled] = [0, 0];
 
 /** A tool that reports progress and never ends. */
 const endless: InProcessHandler = ({ method, params }, { signal, notify }) => {
   if (method === 'tools/list') return { tools: [{ name: 'endless', inputSchema: { type: 'object' } }] };
   if (method !== 'tools/call') return {};
+  begun += 1;
   signal.addEventListener('abort', () => {
     cancelled += 1;
   });
@@ -40,7 +41,8 @@ async function streamsOf(credentials: Credentials): Promise<ReadonlyMap<string, 
     return app.as(credentials, 'POST', path, { body: { jsonrpc: '2.0', id: 1, ...message }, headers });
   };
   const listen = { notifications: { toolsListChanged: true } };
-  return new Map([
+  begun = 0;
+  const streams = new Map([
     ['session', app.ask('GET', '/mcp/demo', { headers: one })],
     ['joined session', app.ask('GET', '/mcp', { headers: all })],
     ['listen', modern('/mcp', 'subscriptions/listen', listen)],
@@ -52,6 +54,8 @@ async function streamsOf(credentials: Credentials): Promise<ReadonlyMap<string, 
       }),
     ],
   ]);
+  await becomes(() => begun, 2);
+  return streams;
 }
 
 /** Names of the streams that ended within some checks of the callers; waits longer for as many as are expected. */

@@ -73,6 +73,15 @@ for (const [what, requestOf] of Object.entries(AS_STREAMS))
       await until(() => app.app.openCallers().size === 0, 'none is left');
     });
 
+test('end the event stream of a key that lost a template', async () => {
+  const key = await app.key(['gateway:read']);
+  const stream = app.as(key, 'GET', '/events?follow=true');
+  await until(() => app.app.openCallers().size === 1, 'it is open');
+  const change = { body: { templates: ['other'] } };
+  assert.is((await app.as(app.admin, 'PATCH', `/auth/api-keys/${idOf(key)}`, change)).status, 200);
+  assert.match((await stream).text, 'INSUFFICIENT_PERMISSIONS');
+});
+
 test('a call without a session gets the answer of its path when its key loses the template', async () => {
   const held = await serveHeld();
   const key = await app.key(['tools:call']);

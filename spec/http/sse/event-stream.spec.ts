@@ -12,10 +12,12 @@ import { startMiddlewares } from '../../helpers/http/middlewares.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('event streams');
+/** A request whose caller keeps its rights; its client stays. */
+const KEEPS_RIGHTS = { onLost: () => () => {} };
 
 async function serve(events$: Observable<StreamEvent>, options?: EventStreamOptions) {
   const streams = new EventStreams(systemClock, options);
-  const app = await startMiddlewares((context) => streams.write(context, events$));
+  const app = await startMiddlewares((context) => streams.write(context, events$, KEEPS_RIGHTS));
   return { ...app, streams };
 }
 
@@ -44,7 +46,7 @@ test('end with an error event without details when the source fails', async () =
   const streams = new EventStreams(systemClock);
   const app = await startMiddlewares((context) => {
     state = context.state;
-    return streams.write(context, source$);
+    return streams.write(context, source$, KEEPS_RIGHTS);
   });
   const { status, text } = await app.ask('GET', '/', { headers: { 'x-request-id': 'r1' } });
   assert.equal([status, state?.errorCode], [200, 'INTERNAL_ERROR']);
@@ -67,9 +69,10 @@ test('leave nothing that waits when their source cannot be made', async () => {
   const app = await startMiddlewares(async (context) => {
     const { res } = context;
     const before = res.listenerCount('close');
-    const written = streams.write(context, () => {
+    const failing = () => {
       throw new Error('a fault of the route');
-    });
+    };
+    const written = streams.write(context, failing, KEEPS_RIGHTS);
     await written.finally(() => listeners.push(res.listenerCount('close') - before));
   });
   const { outcome } = await app.ask('GET', '/');
@@ -94,7 +97,7 @@ test('end with an error event when the caller loses access; ended streams are no
       checks.ended += 1;
       return undefined;
     };
-    await streams.write(context, of({ name: 'result', data: '{}' }));
+    await streams.write(context, of({ name: 'result', data: '{}' }), KEEPS_RIGHTS);
   });
   await done.ask('GET', '/');
   const atEnd = checks.ended;
@@ -103,7 +106,7 @@ test('end with an error event when the caller loses access; ended streams are no
       checks.open += 1;
       return checks.open < 5 ? undefined : invalidCredentials();
     };
-    return streams.write(context, concat(of({ name: 'progress', data: '{}' }), NEVER));
+    return streams.write(context, concat(of({ name: 'progress', data: '{}' }), NEVER), KEEPS_RIGHTS);
   });
   assert.match((await open.ask('GET', '/')).text, /event: error\ndata: .*INVALID_CREDENTIALS/);
   assert.is(checks.ended, atEnd);

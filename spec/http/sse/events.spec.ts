@@ -402,8 +402,10 @@ test('reports to a client that did not read how many events it lost', async () =
   const streams = new EventStreams(systemClock);
   const isSelected = () => true;
   const served = await startMiddlewares((context) =>
-    streams.write(context, (reader) =>
-      recent.read({ owner: ANONYMOUS, seesAll: true, isSelected, isFollowing: true }, reader),
+    streams.write(
+      context,
+      (reader) => recent.read({ owner: ANONYMOUS, seesAll: true, isSelected, isFollowing: true }, reader),
+      { onLost: () => () => {} },
     ),
   );
   const socket = await openRaw(served.port);

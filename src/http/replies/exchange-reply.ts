@@ -1,7 +1,7 @@
 // Turns an exchange with a backend into a reply: the bytes of the result, or an event stream.
 // `resultReply` is the hot path: one subscription, no operators, and the result is not parsed.
 
-import { concatAll, concatMap, Observable, takeUntil, tap } from 'rxjs';
+import { concatAll, concatMap, tap } from 'rxjs';
 import type { ExchangeRequest, OpenReport } from '../../domain/calls/exchange.ts';
 import { type CallEnd, type ExchangeEvent, isFinal } from '../../domain/calls/exchange-event.ts';
 import { asGatewayError, internalError } from '../../domain/errors/errors.ts';
@@ -33,15 +33,9 @@ export function streamReply(
   client: HttpRequest,
 ): Reply {
   const report = client.report(request);
-  const revoked$ = new Observable<never>((subscriber) =>
-    client.onLost((reason) => {
-      if (!(reason instanceof ClientGone)) subscriber.error(reason);
-    }, template),
-  );
   const exchange$ = gateway
     .exchange(template, { ...exchangeOf(withLogLevel(request), client, report), wantsProgress: true })
     .pipe(
-      takeUntil(revoked$),
       tap({
         next: ({ event }) => isFinal(event) && report.ended(event),
         error: (thrown: unknown) => report.ended(endOf(thrown)),

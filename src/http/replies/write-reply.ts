@@ -15,7 +15,7 @@ export function writeReply(
   streams: EventStreams,
   request: HttpRequest,
 ): Promise<void> | void {
-  if (reply.kind === 'stream') return streams.write(context, reply.events$, reply.report);
+  if (reply.kind === 'stream') return streams.write(context, reply.events$, request, reply.report);
   if (reply.kind === 'mcp')
     return reply.serve(new HttpReplyWriter(context, streams, request), (answer) =>
       relay(context, answer, streams),

@@ -23,6 +23,7 @@ import { errorBody } from '../replies/error-reply.ts';
 import type { EventSource, StreamEvent, StreamReader } from '../replies/reply.ts';
 import { commonHeaders, latin1Of, SMALL_REPLY_BYTES } from '../replies/respond.ts';
 import { limitReader, UnreadAnswers } from '../replies/unread-answers.ts';
+import type { HttpRequest } from '../request.ts';
 
 export interface EventStreamOptions {
   /** Interval of the comments that keep a stream alive. Default: 15 000 ms. */
@@ -84,9 +85,15 @@ export class EventStreams {
   /**
    * Writes events until they complete. The stream opens with the first event, or after a second; an earlier error
    * rejects, so that it is answered with its own status. Rejects with ClientGone when the client disconnects,
-   * which also unsubscribes. `report` has the instance for a stream that opens without an event.
+   * which also unsubscribes; when its caller loses its rights, the refusal is the last event. `report` has the instance for a
+   * stream that opens without an event.
    */
-  write(context: HttpContext, source: EventSource, report?: OpenReport): Promise<void> {
+  write(
+    context: HttpContext,
+    source: EventSource,
+    request: Pick<HttpRequest, 'onLost'>,
+    report?: OpenReport,
+  ): Promise<void> {
     const { res: response } = context;
     if (response.destroyed) return Promise.reject(new ClientGone());
     return new Promise((resolve, reject) => {
@@ -100,6 +107,7 @@ export class EventStreams {
       response.once('close', onClose);
       const writer = new EventWriter(context, this, settle, report);
       work.add(() => response.off('close', onClose));
+      work.add(request.onLost((reason) => reason instanceof ClientGone || writer.error(reason)));
       work.add(spreadAlarm(this.#scheduler, this.#clock.alarm)(SLOW_ANSWER_MS, () => writer.onSlow()));
       const events$ = typeof source === 'function' ? defer(() => source(writer)) : source;
       work.add(events$.subscribe(writer));
