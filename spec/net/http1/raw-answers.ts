@@ -74,7 +74,7 @@ export function call(pool: ConnectionPool, path: string, text = postTo(path)): P
     let seen: string | undefined;
     const answer = new HttpAnswer({
       message: (message) => {
-        // As HttpCall does, which ignores the answers to other requests.
+        // As HttpExchange does, which ignores the answers to other requests.
         if (message.kind !== 'result' || idValue(message.id) !== path) return;
         seen = /"path":"([^"]*)"/.exec(message.result.text)?.[1];
       },

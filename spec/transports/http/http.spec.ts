@@ -1,5 +1,5 @@
 // Streamable HTTP in every era, against the fixture server: the conformance suite; failed openings and their reasons, and that
-// nothing is left behind. Misbehaving backends are in http-call.spec.ts, lost sessions in http-session.spec.ts.
+// nothing is left behind. Misbehaving backends are in http-exchange.spec.ts, lost sessions in http-session.spec.ts.
 
 import { once } from 'node:events';
 import { createServer as createTcpServer } from 'node:net';

@@ -1,4 +1,4 @@
-// Requests over HTTP that are not calls (http-call.ts): `ask` awaits one answer, for handshakes and session deletes. A
+// Requests over HTTP that are not calls (http-exchange.ts): `ask` awaits one answer, for handshakes and session deletes. A
 // message whose answer does not matter is sent, and nothing waits for it.
 
 import { tooManyMessages } from '../../domain/errors/request-errors.ts';

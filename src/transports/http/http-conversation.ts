@@ -19,7 +19,7 @@ import { withEraMetadata } from '../era-metadata.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type Conversation } from '../transport.ts';
 import { SESSION_LOST } from './answers/http-failures.ts';
 import { BackendEventStream, type EventStreamSink } from './backend-event-stream.ts';
-import { type HttpBackend, HttpCall, type HttpCallHost } from './http-call.ts';
+import { type HttpBackend, HttpExchange, type HttpExchangeHost } from './http-exchange.ts';
 import { type HttpSession, openSession } from './sessions/http-session.ts';
 import { SessionReplacement } from './sessions/session-replacement.ts';
 
@@ -28,7 +28,7 @@ import { SessionReplacement } from './sessions/session-replacement.ts';
  * and replaces a lost session; that of a client ends with its session. Thousands of the latter are idle, so everything
  * that only calls and messages need is created on first use.
  */
-export class HttpConversation implements Conversation, HttpCallHost, EventStreamSink {
+export class HttpConversation implements Conversation, HttpExchangeHost, EventStreamSink {
   readonly handshake: Handshake;
   session: HttpSession;
   /** Owner of the conversation; of the transport's own one, the gateway. */
@@ -39,7 +39,7 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
   readonly #profile: ClientProfile | undefined;
   /** The recent callers; set for the conversation of the transport itself, which several callers share. */
   readonly #callers: RecentCallers | undefined;
-  #calls: CallMap<HttpCall> | undefined;
+  #exchanges: CallMap<HttpExchange> | undefined;
   #eventStream: BackendEventStream | undefined;
   #messages: Subject<ServerMessage> | undefined;
   #resumed: Subject<void> | undefined;
@@ -65,9 +65,9 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
     this.#listen();
   }
 
-  get calls(): CallMap<HttpCall> {
-    this.#calls ??= new CallMap();
-    return this.#calls;
+  get exchanges(): CallMap<HttpExchange> {
+    this.#exchanges ??= new CallMap();
+    return this.#exchanges;
   }
 
   get messages$(): Observable<ServerMessage> {
@@ -94,7 +94,7 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
     return new Observable((subscriber) => {
-      const call = new HttpCall(
+      const exchange = new HttpExchange(
         this,
         withEraMetadata(request, this.handshake, this.backend.options.client),
         subscriber,
@@ -102,9 +102,9 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
       this.#callers?.note(request.callerId);
       // The call may cause messages on the listening stream, so the stream must be open first.
       const listening = this.#profile && this.untilListening;
-      if (listening === undefined) call.start();
-      else listening.then(() => call.start()).catch((thrown) => subscriber.error(thrown));
-      return () => call.cancel();
+      if (listening === undefined) exchange.start();
+      else listening.then(() => exchange.start()).catch((thrown) => subscriber.error(thrown));
+      return () => exchange.cancel();
     });
   }
 
@@ -153,23 +153,23 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
     this.#resumed?.next();
   }
 
-  receiveNotification(message: NotificationMessage, call?: HttpCall): void {
+  receiveNotification(message: NotificationMessage, exchange?: HttpExchange): void {
     if (message.method === PROGRESS) {
       const token = numberMeant(message.params.progressToken);
-      if (token !== undefined) this.#calls?.get(token)?.notify(message);
+      if (token !== undefined) this.#exchanges?.get(token)?.notify(message);
     } else if (this.#messages?.observed) this.#messages.next(message);
-    else call?.notify(message);
+    else exchange?.notify(message);
   }
 
-  receiveRequest(message: RequestMessage, call?: HttpCall): void {
+  receiveRequest(message: RequestMessage, exchange?: HttpExchange): void {
     const question = serverRequest(message, (answer) => {
-      if (call?.isOver !== true && this.ending === undefined)
+      if (exchange?.isOver !== true && this.ending === undefined)
         this.session.answer(message.id, answer, this.ownerId);
     });
     const outcome = gatewayAnswerTo(message.method, this.#profile);
     if (outcome !== 'ask') question.answer(outcome);
-    else if (call === undefined) this.#messages?.next(question);
-    else call.emit(question);
+    else if (exchange === undefined) this.#messages?.next(question);
+    else exchange.emit(question);
   }
 
   /** Takes a message of the listening stream. */
@@ -182,8 +182,8 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
 
   /** Log lines carry no id: they belong to the only call under way, unless an earlier caller may have caused them. */
   #receiveLogLine(message: NotificationMessage): void {
-    const isSure = this.#calls?.size === 1 && this.#callers?.isSingle !== false;
-    const [only] = isSure ? (this.#calls?.values() ?? []) : [];
+    const isSure = this.#exchanges?.size === 1 && this.#callers?.isSingle !== false;
+    const [only] = isSure ? (this.#exchanges?.values() ?? []) : [];
     if (only === undefined) this.receiveNotification(message);
     else only.notify(message);
   }
@@ -204,7 +204,9 @@ export class HttpConversation implements Conversation, HttpCallHost, EventStream
     this.ending = closed;
     this.#eventStream?.stop();
     this.#replacement?.abort();
-    const abandoned = [...(this.#calls?.values() ?? [])].map((call) => call.abandon(closed.reason));
+    const abandoned = [...(this.#exchanges?.values() ?? [])].map((exchange) =>
+      exchange.abandon(closed.reason),
+    );
     if (closed.isExpected) {
       await Promise.all(abandoned);
       await this.#replacement?.settled();

@@ -1,9 +1,9 @@
 // Opens another session in place of the lost one of a conversation, which goes on in it, unless the backend speaks
-// another era than before. http-call.ts decides that a session is lost.
+// another era than before. http-exchange.ts decides that a session is lost.
 
 import { backendUnavailable } from '../../../domain/errors/backend-errors.ts';
 import type { Closed } from '../../transport.ts';
-import type { HttpBackend } from '../http-call.ts';
+import type { HttpBackend } from '../http-exchange.ts';
 import { type HttpSession, openSession } from './http-session.ts';
 
 interface SessionOwner {
@@ -28,7 +28,7 @@ export class SessionReplacement {
     this.#owner = owner;
   }
 
-  /** See HttpCallHost.replaceSession. All callers that lost the same session share one handshake. */
+  /** See HttpExchangeHost.replaceSession. All callers that lost the same session share one handshake. */
   replace(lost: HttpSession): Promise<void> {
     if (lost !== this.#owner.session) return Promise.resolve();
     this.#replacing ??= this.#replace().finally(() => {

@@ -41,11 +41,11 @@ import type { HttpSession } from './sessions/http-session.ts';
 import { StreamPolling } from './stream-polling.ts';
 
 /**
- * A call that fails with `isRepaired` does so after its answer has ended, so that no message of it can arrive
+ * An exchange that fails with `isRepaired` does so after its answer has ended, so that no message of it can arrive
  * during the repeat.
  */
-export class HttpCall implements AnswerSink {
-  readonly #conversation: HttpCallHost;
+export class HttpExchange implements AnswerSink {
+  readonly #conversation: HttpExchangeHost;
   readonly #request: ExchangeRequest;
   readonly #subscriber: Subscriber<ExchangeEvent>;
   readonly #id: number;
@@ -58,7 +58,11 @@ export class HttpCall implements AnswerSink {
   #post: PostTrace | undefined;
   isOver = false;
 
-  constructor(conversation: HttpCallHost, request: ExchangeRequest, subscriber: Subscriber<ExchangeEvent>) {
+  constructor(
+    conversation: HttpExchangeHost,
+    request: ExchangeRequest,
+    subscriber: Subscriber<ExchangeEvent>,
+  ) {
     this.#conversation = conversation;
     this.#session = conversation.session;
     this.#request = request;
@@ -74,7 +78,7 @@ export class HttpCall implements AnswerSink {
   /** Sends the request. Throws VALIDATION_ERROR when it cannot be serialized. */
   start(): void {
     if (this.isOver) return;
-    const { backend, session, calls, ending } = this.#conversation;
+    const { backend, session, exchanges, ending } = this.#conversation;
     if (ending !== undefined) {
       this.#fail(connectionClosed(ending.reason, false));
       return;
@@ -92,7 +96,7 @@ export class HttpCall implements AnswerSink {
       return;
     }
     const body = textWithToken(this.#request, this.#id);
-    calls.set(this.#id, this);
+    exchanges.set(this.#id, this);
     this.#session = session;
     this.#answer = new HttpAnswer(this);
     this.#post = this.#request.trace?.post(endpoint.origin);
@@ -342,7 +346,7 @@ export class HttpCall implements AnswerSink {
     this.isOver = true;
     this.#endPostSpan(this.#answer?.status ?? 0);
     this.#polling?.end();
-    this.#conversation.calls.delete(this.#id);
+    this.#conversation.exchanges.delete(this.#id);
   }
 }
 
@@ -357,16 +361,16 @@ export interface HttpBackend {
   readonly deleteSession: (session: HttpSession) => Promise<void>;
 }
 
-export interface HttpCallHost {
+export interface HttpExchangeHost {
   readonly backend: HttpBackend;
   readonly session: HttpSession;
   readonly ownerId: string;
-  readonly calls: CallMap<HttpCall>;
+  readonly exchanges: CallMap<HttpExchange>;
   /** The end of the conversation, once there is one. */
   readonly ending: Closed | undefined;
   /** Takes a notification that came on the stream of a call and may belong to no call. */
-  receiveNotification(message: NotificationMessage, call: HttpCall): void;
-  receiveRequest(message: RequestMessage, call: HttpCall): void;
+  receiveNotification(message: NotificationMessage, exchange: HttpExchange): void;
+  receiveRequest(message: RequestMessage, exchange: HttpExchange): void;
   /**
    * Replaces this lost session, unless that was done. Rejects like openSession, also when the backend has changed its era.
    * Undefined when the conversation ends with its session.
