@@ -3,8 +3,8 @@
 
 import { defer, finalize, type Observable } from 'rxjs';
 import type { Principal } from '../domain/accounts/account.ts';
-import type { CallQuestions } from '../domain/calls/call-questions.ts';
 import type { CallReport } from '../domain/calls/exchange.ts';
+import type { WaitingCalls } from '../domain/calls/waiting-calls.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
 import type { UserShares } from '../domain/memory/user-shares.ts';
 import type { InstanceOnNode } from '../domain/nodes/forwarding.ts';
@@ -147,7 +147,7 @@ export interface EndpointOptions {
    */
   readonly backends: (pathName: string | undefined) => Backends;
   readonly templatesOf?: TemplatesOfView;
-  readonly questions: CallQuestions;
+  readonly questions: WaitingCalls;
   readonly newSessionId: () => string;
   /** Keys of at least 32 random bytes each. The first one encrypts; nodes that share them decrypt each other's texts. */
   readonly stateKeys: StateKeys;

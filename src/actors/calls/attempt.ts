@@ -26,7 +26,7 @@ import type { AttemptPlan } from './call-route.ts';
 import type { Deadline } from './deadline.ts';
 
 /** What an attempt needs from the attempts of its call, and what it reports to them. */
-export interface AttemptedCall {
+export interface AttemptOwner {
   readonly deadline: Pick<Deadline, 'beganAtMs' | 'needsProgress' | 'longestLeftMs'>;
   now(): number;
   onEvent(attempt: Attempt, event: ExchangeEvent): void;
@@ -53,7 +53,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   readonly sent: AttemptRecord<InstanceRef>;
   readonly number: number;
   readonly isRepeatable: boolean;
-  readonly #call: AttemptedCall;
+  readonly #call: AttemptOwner;
   readonly #group: TemplateGroup;
   readonly #ownerId: string;
   readonly #trace: AttemptTrace | undefined;
@@ -70,7 +70,7 @@ export class Attempt implements Observer<ExchangeEvent> {
 
   /** `parent`: the span of the call; undefined when the call is not traced. Positional, like those of `Call`. */
   constructor(
-    call: AttemptedCall,
+    call: AttemptOwner,
     group: TemplateGroup,
     ref: InstanceRef,
     plan: AttemptPlan,

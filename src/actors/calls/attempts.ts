@@ -16,7 +16,7 @@ import { backendTimeout } from '../../domain/errors/backend-errors.ts';
 import { atInstance, type GatewayError } from '../../domain/errors/errors.ts';
 import type { TemplateGroup } from '../fleet/template-group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { Attempt, type AttemptedCall } from './attempt.ts';
+import { Attempt, type AttemptOwner } from './attempt.ts';
 import type { AttemptEnding, CallEvents } from './call-events.ts';
 import type { AttemptPlan, CallDeps, RunningCall } from './call-route.ts';
 import type { Deadline } from './deadline.ts';
@@ -26,7 +26,7 @@ const NONE = Object.freeze<Attempt[]>([]);
 const MAX_SILENT = 2;
 
 /** The attempts of one call: none before it begins, and none after its end. */
-export class Attempts implements AttemptedCall {
+export class Attempts implements AttemptOwner {
   readonly #call: Pick<RunningCall, 'goOn'>;
   readonly deadline: Deadline;
   readonly #deps: CallDeps;

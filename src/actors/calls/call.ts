@@ -28,7 +28,7 @@ import { Tries } from './tries.ts';
 /** One round of a call. Its subscriber gets the messages of the backend and one answer, or the error of the last attempt. */
 export class Call implements QueueEntry, RunningCall {
   readonly #deps: CallDeps;
-  readonly #input: CallOptions;
+  readonly #options: CallOptions;
   readonly #events: CallEvents;
   readonly #subscriber: Subscriber<SourcedEvent>;
   readonly deadline: Deadline;
@@ -51,20 +51,20 @@ export class Call implements QueueEntry, RunningCall {
   constructor(
     deps: CallDeps,
     shortCallTimer: SharedTimer,
-    input: CallOptions,
+    options: CallOptions,
     events: CallEvents,
     subscriber: Subscriber<SourcedEvent>,
   ) {
     this.#deps = deps;
-    this.#input = input;
+    this.#options = options;
     this.#events = events;
     this.#subscriber = subscriber;
     const { request } = events;
-    const { policy } = input.group;
+    const { policy } = options.group;
     this.tries = new Tries(policy.maxRetries);
-    const timeoutMs = timeoutFor(policy, toolOf(request), request.viewTimeoutMs, input.timeoutMs);
+    const timeoutMs = timeoutFor(policy, toolOf(request), request.viewTimeoutMs, options.timeoutMs);
     this.deadline = new Deadline(this, deps, shortCallTimer, timeoutMs, request.arrivedAtMs);
-    this.#attempts = new Attempts(this, this.deadline, deps, input.group, events, subscriber);
+    this.#attempts = new Attempts(this, this.deadline, deps, options.group, events, subscriber);
   }
 
   // --- for the queue and its route -------------------------------------------------------------------------
@@ -79,9 +79,9 @@ export class Call implements QueueEntry, RunningCall {
 
   mayTake(target: QueueTarget): boolean {
     if (this.#isLookingUpTool) return false;
-    const { onlyInstance } = this.#input.route;
+    const { onlyInstance } = this.#options.route;
     return onlyInstance === undefined
-      ? this.#input.group.pool.mayBePicked(target, this.tries.excluded)
+      ? this.#options.group.pool.mayBePicked(target, this.tries.excluded)
       : target === onlyInstance;
   }
 
@@ -95,7 +95,7 @@ export class Call implements QueueEntry, RunningCall {
   }
 
   refuse(): void {
-    this.giveUp(this.tries.failure ?? queueFull(this.#input.group.template));
+    this.giveUp(this.tries.failure ?? queueFull(this.#options.group.template));
   }
 
   /**
@@ -117,7 +117,7 @@ export class Call implements QueueEntry, RunningCall {
   /** Goes on after a failure as `nextAfter` says. All failed calls pass here; silent ones are handled in #abandonSilent. */
   goOn(failed: FailedAttempt<InstanceRef>, plan?: AttemptPlan): void {
     const { ref } = failed;
-    const { route, group } = this.#input;
+    const { route, group } = this.#options;
     const own = this.#attempts.areAnswering ? 'answering' : undefined;
     const progress = this.#attempts.newest === undefined ? own : 'others';
     const next = this.tries.decide(failed, progress, route.boundAt);
@@ -149,7 +149,7 @@ export class Call implements QueueEntry, RunningCall {
     const { report } = this.#request;
     if (silent !== undefined && report !== undefined) report.sentTo = silent;
     this.#overdue = silent === undefined ? overdue : atInstance(overdue, silent.id);
-    const { group, route } = this.#input;
+    const { group, route } = this.#options;
     const failure = this.#isWaiting ? this.tries.failure : undefined; // more telling than the lack of another instance
     if (silent === undefined && group.isStarting(this.tries.excluded, route.onlyInstance)) this.giveUp();
     else this.giveUp(failure ?? this.#overdue);
@@ -163,7 +163,7 @@ export class Call implements QueueEntry, RunningCall {
     this.#preparation?.unsubscribe();
     this.#search?.unsubscribe();
     this.#attempts.end(this.#overdue);
-    this.#input.route.end?.();
+    this.#options.route.end?.();
     this.#events.cancelled(this.#passedMs);
   }
 
@@ -174,11 +174,11 @@ export class Call implements QueueEntry, RunningCall {
    * offers the instance to which it is bound again and again.
    */
   #step(kind?: TryKind, failed?: AttemptPlan): Step {
-    let step = this.#input.route.step(this, kind, failed);
+    let step = this.#options.route.step(this, kind, failed);
     while (typeof step !== 'string' && step.kind === 'send' && this.#lacksTool(step.ref) === 'yes') {
       const isOfferedAgain = this.tries.excluded?.has(step.ref.id) === true;
       this.#skip(step.ref);
-      step = isOfferedAgain ? 'none' : this.#input.route.step(this, kind, failed);
+      step = isOfferedAgain ? 'none' : this.#options.route.step(this, kind, failed);
     }
     if (kind === 'move' && step !== 'none') this.tries.noteMove(); // it waits for the move
     return step;
@@ -267,7 +267,7 @@ export class Call implements QueueEntry, RunningCall {
 
   /** Whether the instance lacks the wanted tool. `perhaps`: its list does not have the tool, but may be out of date. */
   #lacksTool({ tools }: InstanceRef): 'yes' | 'no' | 'perhaps' {
-    const { group, refusesUnknownTools } = this.#input;
+    const { group, refusesUnknownTools } = this.#options;
     const request = this.#request;
     // The template may have been pinned while the call waited.
     const wanted = refusesUnknownTools ? toolOf(request) : group.approvedTool(request);
@@ -309,7 +309,7 @@ export class Call implements QueueEntry, RunningCall {
 
   /** Ends a silent attempt where the session of the call is bound, if that can move to a better instance. */
   #abandonSilent(silent: Attempt): void {
-    const { group, route } = this.#input;
+    const { group, route } = this.#options;
     const { boundAt } = route;
     if (silent.ref !== boundAt) return;
     if (!this.tries.mayAbandon(silent, group.pool.outliers.isSuspended(boundAt))) return;
@@ -364,7 +364,7 @@ export class Call implements QueueEntry, RunningCall {
 
   /** Waits while a suitable instance is starting, or in the queue while one is only at its capacity; otherwise gives up. */
   #joinQueue(isFull: boolean): void {
-    const { group, route } = this.#input;
+    const { group, route } = this.#options;
     const started$ = group.untilStarted(this.ownerId, this.tries.excluded, route.onlyInstance);
     if (started$ !== undefined) this.#waitUntil(started$);
     else if (!isFull) this.giveUp();
@@ -373,19 +373,19 @@ export class Call implements QueueEntry, RunningCall {
 
   /** Puts the call into the queue if others wait for this instance; false: it may be sent at once, or the queue is full. */
   #queueBehindOthers(ref: InstanceRef): boolean {
-    const { group } = this.#input;
+    const { group } = this.#options;
     const { queue } = group;
     if (!queue.isDue(ref) || queue.has(this) || !this.mayTake(ref)) return false;
     return queue.join(this, group.maxQueueLength);
   }
 
   #leaveQueue(): void {
-    this.#input.group.queue.leave(this);
+    this.#options.group.queue.leave(this);
   }
 
   #noInstance(): GatewayError {
     if (!this.#deps.isAccepting()) return shuttingDown();
-    const { group, route } = this.#input;
+    const { group, route } = this.#options;
     return noInstanceError(group, {
       lacking: this.#isToolLacking ? toolOf(this.#request) : undefined,
       excluded: this.tries.excluded,

@@ -51,9 +51,9 @@ export class Dispatcher {
     });
   }
 
-  /** Makes a call on any route. `inputOf` throws when no instance can ever take the call. */
-  carry(template: string, request: ExchangeRequest, inputOf: () => CallOptions): Observable<SourcedEvent> {
-    const events$ = this.#carry(template, request, inputOf);
+  /** Makes a call on any route. `optionsOf` throws when no instance can ever take the call. */
+  carry(template: string, request: ExchangeRequest, optionsOf: () => CallOptions): Observable<SourcedEvent> {
+    const events$ = this.#carry(template, request, optionsOf);
     return request.method === LIST_TOOLS ? this.#asListed(template, events$) : events$;
   }
 
@@ -86,7 +86,7 @@ export class Dispatcher {
     return trusted;
   }
 
-  #carry(template: string, request: ExchangeRequest, inputOf: () => CallOptions): Observable<SourcedEvent> {
+  #carry(template: string, request: ExchangeRequest, optionsOf: () => CallOptions): Observable<SourcedEvent> {
     return new Observable((subscriber) => {
       const { emit, budget, isAccepting, clock } = this.#deps;
       this.#calls += 1;
@@ -98,11 +98,11 @@ export class Dispatcher {
         report.tool = toolOf(request) ?? report.tool;
       }
       events.started();
-      let input: CallOptions;
+      let options: CallOptions;
       try {
         if (!isAccepting()) throw shuttingDown();
         checkTool(template, request);
-        input = inputOf();
+        options = optionsOf();
       } catch (thrown) {
         const error = asGatewayError(thrown);
         const waitMs = request.arrivedAtMs === undefined ? 0 : clock.now() - request.arrivedAtMs;
@@ -111,7 +111,7 @@ export class Dispatcher {
         return;
       }
       budget.countCall();
-      const call = new Call(this.#deps, this.#shortCallTimer, input, events, subscriber);
+      const call = new Call(this.#deps, this.#shortCallTimer, options, events, subscriber);
       subscriber.add(() => call.end());
       call.tryNow();
     });

@@ -10,7 +10,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { TemplateGroup } from '../fleet/template-group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { Attempt, type AttemptedCall } from './attempt.ts';
+import { Attempt, type AttemptOwner } from './attempt.ts';
 import type { AttemptPlan } from './call-route.ts';
 
 /** Extra time before this node ends the attempt, in ms: normally the node that runs the call has ended it by then. */
@@ -29,7 +29,7 @@ export function hostedAttempt(
 ): Observable<ExchangeEvent> {
   return new Observable((subscriber) => {
     const { longestMs = LIMITS.callHardBoundMs } = plan.request;
-    const call: AttemptedCall = {
+    const call: AttemptOwner = {
       deadline: { beganAtMs: now(), needsProgress: false, longestLeftMs: longestMs },
       now,
       onEvent: (_attempt, event) => subscriber.next(event),

@@ -1,11 +1,11 @@
 // One request of a modern client that is under way: writes the answer as JSON if no message came before it and it takes
 // at most a second, otherwise as an event stream.
 
-import type { CallQuestions } from '../../domain/calls/call-questions.ts';
 import { CONFIRM, CONFIRM_MS, ConfirmationRequired } from '../../domain/calls/confirmation-required.ts';
 import { CONNECT_LINK_MS, ConnectionRequired } from '../../domain/calls/connection-required.ts';
 import type { CallReport, SourcedEvent } from '../../domain/calls/exchange.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
+import type { WaitingCalls } from '../../domain/calls/waiting-calls.ts';
 import { type ErrorCode, hasCode } from '../../domain/errors/errors.ts';
 import type { JsonFields, JsonObject, JsonText } from '../../domain/json/json.ts';
 import type { ClientQuestion, InputRequest, Notification, ServerRequest } from '../../domain/mcp/client.ts';
@@ -32,7 +32,7 @@ export interface ModernCallDeps {
   readonly affinity: ModernAffinity;
   readonly slowAnswerTimer: SharedTimer;
   readonly onFault: FaultListener;
-  readonly questions: CallQuestions;
+  readonly questions: WaitingCalls;
 }
 
 /**

@@ -9,9 +9,9 @@
 
 import { Observable, type Subscriber, Subscription } from 'rxjs';
 import { isOfSameUser } from '../../../domain/accounts/account.ts';
-import type { CallQuestions } from '../../../domain/calls/call-questions.ts';
 import type { SourcedEvent } from '../../../domain/calls/exchange.ts';
 import { type FinalEvent, isFinal } from '../../../domain/calls/exchange-event.ts';
+import type { WaitingCalls } from '../../../domain/calls/waiting-calls.ts';
 import { backendUnavailable, callCutOff } from '../../../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../../domain/errors/errors.ts';
 import { type JsonObject, valuesIn } from '../../../domain/json/json.ts';
@@ -40,7 +40,7 @@ interface CallsWithQuestionsOptions extends Timing {
 }
 
 /** The calls whose client was asked, and has not got their end yet. */
-export class CallsWithQuestions implements CallQuestions {
+export class CallsWithQuestions implements WaitingCalls {
   readonly #scheduler: TaskScheduler;
   readonly #alarm: Clock['alarm'];
   readonly #newId: () => string;
@@ -69,7 +69,7 @@ export class CallsWithQuestions implements CallQuestions {
   }
 
   /**
-   * See CallQuestions.follow. A waiting call continues until its deadline, and its end is kept for
+   * See WaitingCalls.follow. A waiting call continues until its deadline, and its end is kept for
    * UNREAD_END_MS. Errors with QUEUE_FULL when LIMITS.callsAwaitingClient calls wait, or the owner's share of
    * them. Calls whose exchange has ended are not counted there: when too many are kept, the oldest are given up.
    */
@@ -103,7 +103,7 @@ export class CallsWithQuestions implements CallQuestions {
   }
 
   /**
-   * See CallQuestions.resume. Questions without an answer stay open and are asked again. Unsubscribing before the end
+   * See WaitingCalls.resume. Questions without an answer stay open and are asked again. Unsubscribing before the end
    * cancels the exchange. The observable is for one subscriber, which subscribes at once.
    */
   resume(
