@@ -1,4 +1,4 @@
-// A harness for specs of this room: authentication on a memory store that can become unavailable, with a simulated clock and
+// A harness for specs of this folder: authentication on a memory store that can become unavailable, with a simulated clock and
 // simulated reports of the store.
 
 import { Subject } from 'rxjs';

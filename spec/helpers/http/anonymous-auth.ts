@@ -1,4 +1,4 @@
-// Disabled authentication over an empty store in memory, for specs of the rooms above it.
+// Disabled authentication over an empty store in memory, for specs of the folders above it.
 
 import { randomBytes } from 'node:crypto';
 import { NEVER } from 'rxjs';

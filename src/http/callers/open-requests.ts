@@ -21,7 +21,7 @@ export class OpenRequests {
 
   /** `changed$`: ids of principals that may have lost permissions. Subscribes until it completes. */
   constructor(changed$: Observable<string>) {
-    // This room has a scheduler of its own: a revocation does not wait for the tasks of the gateway.
+    // This class has a scheduler of its own: a revocation does not wait for the tasks of the gateway.
     const scheduler = new TaskScheduler();
     changed$.subscribe((callerId) => {
       const theirs = this.#requests.values().filter(({ context }) => idOf(context) === callerId);
