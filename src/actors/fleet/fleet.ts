@@ -67,7 +67,7 @@ export class Fleet {
    * completes it after `close`.
    */
   readonly listChanged$ = new Subject<ListChange>();
-  /** Emits instances that were started here. Hot, no replay. */
+  /** Emits each new instance: one that runs here, or one of another node that can be reached. Hot, no replay. */
   readonly added$ = new Subject<InstanceRef>();
   readonly #nextActorId: () => string;
   #isClosing = false;
@@ -277,7 +277,7 @@ export class Fleet {
       ...eventOf(this.#options.clock, ref),
       reason: reasonOf(error),
     });
-    const { wasDrained } = ref;
+    const { isDrained } = ref;
     void this.#track(ref, ref.endAfterCrash());
     this.#options.clock.alarm(backOffMs(crashes, LIMITS.restartLongestMs, random()), () => {
       if (this.#isClosing || this.find(template, id) !== ref) return;
@@ -286,7 +286,7 @@ export class Fleet {
       if (ref.isElsewhere) this.addElsewhere(ref.definition, undefined, again);
       else {
         const successor = this.add(ref.definition, again);
-        if (wasDrained) successor.drain();
+        if (isDrained) successor.drain();
       }
     });
   }

@@ -115,8 +115,8 @@ export class InstanceRef implements Candidate {
   get isStarting(): boolean {
     return isStarting(this.#actor.getSnapshot());
   }
-  /** True when the instance is drained, or was when its actor crashed. */
-  get wasDrained(): boolean {
+  /** True when the instance is drained, also after a crash of its actor. */
+  get isDrained(): boolean {
     const { duty } = this.#actor.getSnapshot().value;
     return duty === 'draining' || duty === 'restartingDrained';
   }
