@@ -28,7 +28,7 @@ type McpMethod = Extract<Method, McpRequest['method']>;
  * The answer of this node, or that of the node that holds the session. After a freeze it waits until this node
  * knows its own sessions.
  */
-export function serve(
+export function serveMcp(
   method: McpMethod,
   input: McpInput,
   services: Services,

@@ -125,13 +125,13 @@ test('binds again to the instance that it left only if there is no other', async
   for (let n = 0; n < 4; n += 1) {
     const binding = await binder.findBinding(order());
     assert.is(binding.ref.id, 'b');
-    binding.leave();
+    binding.endAfterCalls();
   }
   harness.ref('b').drain();
   await settled();
   const binding = await binder.findBinding(order());
   assert.is(binding.ref.id, 'a');
-  binding.leave();
+  binding.endAfterCalls();
 });
 
 /** Ways to lose an instance; after each of them it may not be used. */

@@ -24,7 +24,7 @@ function over(refs: readonly Ref[], changes$: Observable<never> = NEVER) {
   const clock = { ...systemClock, now: () => 0 };
   const parts: Partial<Record<keyof Parts, unknown>> = {
     ...{ fleet, clock, cache: new FairLruMap(1024), scheduler: new TaskScheduler() },
-    feed: { changes: () => changes$ },
+    changeFeed: { changes: () => changes$ },
   };
   return { backends: new TemplateBackends('t', Object(parts)) };
 }

@@ -380,7 +380,7 @@ export class ClientSession implements McpSession, SessionCore {
       this.deps.emit({ type: 'session.moved', ...this.eventFields, fromInstanceId, fromServerId });
     }
     this.#row?.changed();
-    from?.leave();
+    from?.endAfterCalls();
   }
 
   /** Ends the session. Callers are answered before the binding is closed. */

@@ -122,7 +122,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   end(): void {
     this.#release();
-    for (const binding of this.#hedgeBindings.splice(0)) binding.leave(); // closed when its last call has ended
+    for (const binding of this.#hedgeBindings.splice(0)) binding.endAfterCalls();
   }
 
   // --- for the calls of its session, and for the queue -----------------------------------------------------
@@ -228,7 +228,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
       const over = new AbortController();
       const found = (binding: Binding): void => {
         if (over.signal.aborted) {
-          binding.leave();
+          binding.endAfterCalls();
           return;
         }
         this.#hedgeBindings.push(binding);

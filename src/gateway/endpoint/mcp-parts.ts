@@ -101,7 +101,7 @@ export class McpParts {
       sessions,
       dispatcher,
       conversations: statelessConversations,
-      feed: new ChangeFeed({ fleet, statelessConversations, scheduler, random, clock }),
+      changeFeed: new ChangeFeed({ fleet, statelessConversations, scheduler, random, clock }),
       clock,
       scheduler,
       listReader: memory.listReader,

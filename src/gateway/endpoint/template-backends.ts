@@ -47,7 +47,7 @@ import type { UserNotice } from '../instances/accounts-at-backends.ts';
 
 export interface BackendDeps extends Timing, StatelessDeps {
   readonly sessions: ClientSessions;
-  readonly feed: ChangeFeed;
+  readonly changeFeed: ChangeFeed;
   readonly listReader: ListReader;
   /** The notices of a server, or of a new connection, to one user. Hot. Default: none. */
   readonly userNotices$?: Observable<UserNotice> | undefined;
@@ -156,7 +156,7 @@ export class TemplateBackends implements Backends {
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<Notification> {
     // A process that not all clients share announces its changes only here.
     const note = ({ method }: Notification) => this.#lists.noteChange(changedList(method));
-    const changes$ = this.#deps.feed.changes(this.#template, owner, profile, wanted);
+    const changes$ = this.#deps.changeFeed.changes(this.#template, owner, profile, wanted);
     const own$ = this.#noticesFor(owner.id) ?? EMPTY;
     return merge(changes$, own$).pipe(tap(note), takeUntil(this.#closed$));
   }

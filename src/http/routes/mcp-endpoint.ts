@@ -7,7 +7,7 @@ import { EVENT_STREAM_TYPE, JSON_TYPE } from '../../domain/mcp/media-types.ts';
 import { AnyObject, anyObject, named, text } from '../records/schemas.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
-import { serve } from '../serve-mcp.ts';
+import { serveMcp } from '../serve-mcp.ts';
 
 const RpcVersion = Type.Literal('2.0');
 const Id = Type.Union([Type.Integer(), Type.String()]);
@@ -118,7 +118,7 @@ const streamableRoutes: readonly HttpRoute[] = ENDPOINTS.flatMap(([path, named, 
         },
         202: { description: 'Accepted; there is no answer' },
       },
-      handler: (input, services) => serve('POST', input, services),
+      handler: (input, services) => serveMcp('POST', input, services),
     }),
     defineRoute('GET', path, {
       ...COMMON,
@@ -133,7 +133,7 @@ const streamableRoutes: readonly HttpRoute[] = ENDPOINTS.flatMap(([path, named, 
           types: [EVENT_STREAM_TYPE],
         },
       },
-      handler: (input, services) => serve('GET', input, services),
+      handler: (input, services) => serveMcp('GET', input, services),
     }),
     defineRoute('DELETE', path, {
       ...COMMON,
@@ -141,7 +141,7 @@ const streamableRoutes: readonly HttpRoute[] = ENDPOINTS.flatMap(([path, named, 
       request: named,
       requestHeaders: SESSION_HEADERS,
       answers: { 200: { description: 'Ended' } },
-      handler: (input, services) => serve('DELETE', input, services),
+      handler: (input, services) => serveMcp('DELETE', input, services),
     }),
   ];
 });
@@ -164,13 +164,13 @@ const sseRoutes: readonly HttpRoute[] = [
     ...SSE_STREAM,
     summary: 'Open a stream of HTTP+SSE to a template',
     request: { params: TemplateParams },
-    handler: (input, services) => serve('GET', input, services, { isSse: true }),
+    handler: (input, services) => serveMcp('GET', input, services, { isSse: true }),
   }),
   defineRoute('GET', '/mcp/sse', {
     ...SSE_STREAM,
     unlessTemplate: 'sse',
     summary: 'Open a stream of HTTP+SSE to all templates of the caller',
-    handler: (input, services) => serve('GET', input, services, { isSse: true }),
+    handler: (input, services) => serveMcp('GET', input, services, { isSse: true }),
   }),
   defineRoute('POST', '/mcp/:template/messages', {
     ...COMMON,
@@ -178,7 +178,7 @@ const sseRoutes: readonly HttpRoute[] = [
     summary: 'Send a message of HTTP+SSE to a template',
     request: { params: TemplateParams, query: SseQuery, body: RpcMessages },
     answers: { 202: { description: 'Accepted; answers are sent on the stream' } },
-    handler: (input, services) => serve('POST', input, services, { isSse: true }),
+    handler: (input, services) => serveMcp('POST', input, services, { isSse: true }),
   }),
 ];
 

@@ -142,7 +142,7 @@ export class Binding {
   }
 
   /** The session has moved: a dedicated conversation is closed after its last call. */
-  leave(): void {
+  endAfterCalls(): void {
     this.#use?.end();
   }
 
