@@ -15,16 +15,15 @@ import {
 import type { SessionCore } from './session-core.ts';
 import { type ClientSessionEvent, valueAfter } from './session-transitions.ts';
 
+/** A session as its state sees it. `follow` is called after each change that the session has to follow. */
+type FollowingSession = ClientSessionContext['session'] & { follow(emission: ClientSessionEmission): void };
+
 /** The state of one session. It is in one place: in the context of the actor, or here while there is none. */
 export class SessionState {
-  readonly #session: ClientSessionContext['session'] & { follow(emission: ClientSessionEmission): void };
+  readonly #session: FollowingSession;
   #present: ClientSessionActor | Pick<SessionCore, 'value' | 'binding'>;
 
-  /** `session.follow` is called after each change that the session has to follow. */
-  constructor(
-    session: ClientSessionContext['session'] & { follow(emission: ClientSessionEmission): void },
-    value: SessionValue,
-  ) {
+  constructor(session: FollowingSession, value: SessionValue) {
     this.#session = session;
     this.#present = { value, binding: undefined };
   }
