@@ -26,9 +26,9 @@ export interface CallRoute {
   /** The instance to which the session of the call is bound: there it is repeated, or the session moves. Default: it has no session. */
   readonly boundAt?: InstanceRef | undefined;
   /**
-   * The next step of the call. `kind`: the way in which the call goes on, if the route has a step for it, after an attempt, or
-   * the opening before one, has failed or was silent for too long; undefined before the call was sent. `failed`: how the failed
-   * attempt was sent; undefined without one, and for an opening.
+   * The next step of the call. `kind`: how the call goes on after a failure or a long silence of an attempt, or of the opening
+   * before it; undefined at first, and after a wait. `failed`: how the failed attempt was sent; undefined without one, and for
+   * an opening.
    */
   step(call: RunningCall, kind?: TryKind, failed?: AttemptPlan): Step;
   /** Called when the call is over: releases what the route holds for it. */
@@ -51,10 +51,9 @@ export interface SendStep {
   readonly kind: 'send';
   readonly ref: InstanceRef;
   /**
-   * How the request is sent, or what happens in its place: that is cold, and emits once, the answer that the gateway gives
-   * itself, or undefined when something is open at the instance, and the call asks its route again. An error of it counts as a
-   * failed attempt there. Called only when the call is about to be sent, because a dedicated conversation may be taken here.
-   * Throws what an opening may throw.
+   * How the request is sent; or a cold Observable that emits once: the gateway's own answer, or undefined when an opening is
+   * done and the route is to be asked again. Its error counts as a failed attempt there. Called only when the call is about to
+   * be sent, because a dedicated conversation may be taken here. Throws what an opening may throw.
    */
   plan(): AttemptPlan | Observable<FinalEvent | undefined>;
 }

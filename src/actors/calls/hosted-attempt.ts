@@ -1,7 +1,6 @@
 // One attempt at an instance of this node, for a call that another node runs. It counts at the instance like any other
-// attempt. The other node decides about timeouts, retries and other instances; this node only sends a request again in a
-// conversation that has repaired the cause of a refusal, and ends the attempt after the longest time of the call, in
-// case the other node is frozen. Source: ADR 170, ADR 384.
+// attempt. The calling node decides about timeouts and retries. This node only resends after a repair, and ends the attempt
+// after the longest time of the call, in case the other is frozen. Source: ADR 170, ADR 384.
 
 import { Observable } from 'rxjs';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';

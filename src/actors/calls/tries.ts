@@ -1,8 +1,7 @@
 // What a call has tried: at which instances, what failed, and how often it may still try. It pays for retries and hedges
 // from the budget of the gateway (retry-budget.ts). domain/calls/retry-rules.ts decides whether a call is tried again; its
-// route says at which instance (call-route.ts). A search for a binding counts in the same way. Both ask whether there is an
-// alternative, and when an opening at one instance is too slow to wait for it alone: then a call of a modern client goes on
-// elsewhere, and a search opens another binding beside it. Source: ADR 40, ADR 384.
+// route says at which instance (call-route.ts). A search for a binding uses the same counts. Both call
+// `hasAlternative` and `slowAfterMs`. Source: ADR 40, ADR 384.
 
 import type { Observable } from 'rxjs';
 import {
@@ -27,7 +26,7 @@ const LINK_KNOWN_MS = 10;
 
 /** The tries of one call or search, at the instances of one template. */
 export class Tries {
-  /** The number of tries that may still be made; never negative. Those of a call at an instance that it cannot leave count, too. */
+  /** The number of tries that may still be made; never negative. A retry at the same instance counts, too. */
   left: number;
   #excluded: Set<string> | undefined;
   /** The last failure of an attempt of the call, or of the opening before it; undefined while none has failed. */

@@ -49,14 +49,17 @@ export class CapabilityChanges {
       last !== undefined && last !== id && this.#handshakeOf(last) === undefined ? last : undefined;
     const came = handshake && { handshake, kind: kindOf(handshake) };
     const gone = this.#remove(id);
+    // The first instance, or a server that differs from all others.
     const isNew = came !== undefined && !this.#kinds.has(came.kind);
     const replaced = outdated === undefined ? undefined : this.#remove(outdated);
     if (came !== undefined) this.#add(id, came);
-    // Compared with other instances only: the lists of the same instance may differ in its next transport.
+    // The last transport of its kind has ended. Compared with other instances only: the lists of the same instance may
+    // differ in its next transport.
     const isLast = gone !== undefined && this.#count(gone.kind) === (came?.kind === gone.kind ? 1 : 0);
     return new Set([
       ...(isNew ? listsOf(came.handshake) : []),
       ...(isLast ? listsOf(gone.handshake) : []),
+      // So has that of the instance that was healthy last, while none was.
       ...(replaced !== undefined && this.#count(replaced.kind) === 0 ? listsOf(replaced.handshake) : []),
     ]);
   }

@@ -229,7 +229,7 @@ export class ClientSession implements McpSession, SessionCore {
     return this.#row?.isStored === true && isRecoverable(this.value, this.group);
   }
 
-  /** Ends the actor, unless `messages$` has subscribers. These do not count as a use: their client may be gone. */
+  /** Ends the actor, unless `messages$` has subscribers. A subscriber alone does not make the session used. */
   setIdle(): boolean {
     if (this.#holds > 0 || this.callCount > 0) return false;
     if (this.#messages?.areObserved) return true;

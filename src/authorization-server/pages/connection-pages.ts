@@ -183,8 +183,8 @@ export class ConnectionPages {
   }
 
   /**
-   * The answer of the provider. It counts in the browser, and for the sign-in, that began, and only if the user still has the
-   * right, which may have been taken away meanwhile.
+   * The answer of the provider. Only the browser and sign-in that began may use it, while the user has the right. That may have
+   * been taken away meanwhile.
    */
   async #callback(exchange: OAuthExchange): Promise<void> {
     const { request, response } = exchange;

@@ -25,9 +25,10 @@ export interface OwnLife {
   /** The time at which the last heartbeat that the database confirmed was sent. */
   readonly confirmedAtMs: number;
   /**
-   * The time until which other nodes have certainly not ended this life: the latest of three. They are the sending of the last
-   * operation that the database confirmed, of the last one that failed while the life was not in doubt, and of the last
-   * question to which all others answered that the database is away.
+   * The time until which other nodes have certainly not ended this life: the latest of the sendings of
+   * - the last operation that the database confirmed,
+   * - the last one that failed while the life was not in doubt, or had no other nodes,
+   * - the last question to which all others answered that the database is away.
    */
   readonly notEndedAtMs: number;
   /**

@@ -7,7 +7,7 @@ import type { JsonFields, JsonObject } from '../json/json.ts';
 import { type CallEnd, type ExchangeEvent, type FinalEvent, isFinal } from './exchange-event.ts';
 import type { AttemptTrace, RequestTrace } from './request-trace.ts';
 
-/** The facts that the gateway knows about the call of a request. None of them is sent. */
+/** The facts that the gateway knows about the call of a request. None of them is sent to a backend. */
 interface CallContext {
   /**
    * The id of the calling principal, if any. It selects the receivers of messages that a shared backend does not
@@ -47,6 +47,17 @@ interface CallContext {
    * this node, when another node may serve the session. Default: true.
    */
   readonly mayBeSent?: () => boolean;
+  /**
+   * True: the backend is asked for progress although the caller gave no token. Default: false. Source: ADR 40.
+   */
+  readonly wantsProgress?: boolean;
+  /** The longest time until the answer of an instance of another node, in ms. A node that runs a call ends it before that. */
+  readonly longestMs?: number;
+  /**
+   * True for a request that is sent again in its conversation, after an error with `isRepaired`. If the backend refuses
+   * it again, the call has failed.
+   */
+  readonly isResent?: boolean;
 }
 
 /** A request for a backend. The transport gives it an id; `_meta` of the caller stays in `params`. */
@@ -54,22 +65,10 @@ export interface ExchangeRequest extends CallContext {
   readonly method: string;
   /** Fields that the gateway does not read are kept as text: ADR 43. */
   readonly params?: JsonFields;
-  /**
-   * True: the backend is asked for progress although the caller gave no token. Not sent itself. Default: false.
-   * Source: ADR 40.
-   */
-  readonly wantsProgress?: boolean;
   /** `mcp-param-*` headers in lower case; sent only to HTTP backends of the modern era. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The longest time until the answer of an instance of another node, in ms. A node that runs a call ends it before that. */
-  readonly longestMs?: number;
   /** The span of the attempt. Only its fields are sent, if the era of the backend permits. */
   readonly trace?: AttemptTrace;
-  /**
-   * True for a request that is sent again in its conversation, after an error with `isRepaired`. If the backend refuses
-   * it again, the call has failed. This field is not sent.
-   */
-  readonly isResent?: boolean;
 }
 
 /** The options of sending a request. */
@@ -120,10 +119,10 @@ export function toolOf({ method, params }: Pick<ExchangeRequest, 'method' | 'par
   return method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;
 }
 
-/** An event of an exchange, and the instance that it comes from: both ids are `''` where the gateway itself answers. */
+/** An event of an exchange, and the instance that it comes from. */
 export interface SourcedEvent {
   readonly event: ExchangeEvent;
-  /** The instance that gave it. Empty, as `serverId` is, for an answer of the gateway itself, such as a list of a view. */
+  /** The instance that gave it. Both ids are empty for an answer of the gateway itself, such as a list of a view. */
   readonly instanceId: string;
   readonly serverId: string;
   /** The answer is from a cache: no backend was asked, and the instance may be gone. */

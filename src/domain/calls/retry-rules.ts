@@ -113,9 +113,8 @@ export function mayAbandon(
 }
 
 /**
- * True when a call that did not reach another node, and has no other instance, waits until its instance knows whether the link to
- * the node is lost, and then asks its route again: a call waits for a lost link, as later calls do. A call that the node or
- * a backend there has refused did reach it. Source: ADR 295.
+ * True when a call waits some ms to learn whether the link to another node is lost: it did not reach the node, and has no other
+ * instance. A call that the node or a backend there has refused did reach it. Source: ADR 295.
  */
 export function mayAwaitLink(error: GatewayError, isElsewhere: boolean, attemptsLeft: number): boolean {
   const isLost = isUnanswered(error) && error.delivered === 'no' && error.facts.refusal === undefined;

@@ -35,9 +35,9 @@ export function anything<T>(): Shape<T> {
 type Run = <T>(check: () => T) => { readonly value: T } | undefined;
 
 /**
- * A schema that is compiled on first use, so that a start compiles none. For a union of objects (the nested and
- * the flat form of one body) the issues are those of the variant with most of the given fields, and of equal ones
- * with the fewest missing fields. `run` runs the checks by a schema that is not ours: a value whose check did not end is not
+ * A schema that is compiled on first use, so that a start compiles none. For a union of objects (the nested and the flat form
+ * of one body) the issues are those of one variant. It has most of the given fields, and of equal ones the fewest missing
+ * fields. `run` runs the checks by a schema that is not ours: a value whose check did not end is not
  * accepted. Default: all end.
  */
 export function compileShape<S extends TSchema>(

@@ -29,7 +29,7 @@ export function decideSession({ node, life }: NodeLife, reader: SessionReader): 
   if (life === RELEASED) return { do: 'claim' };
   if (life === reader.life) return { do: 'recover' };
   const holder = reader.lifeOf?.(life);
-  // Earlier lives of this node are over: its lock (ADR 47), or that of its gateway, belongs to this process, or to worker 1.
+  // Earlier lives of this node are over. Its lock (ADR 47), or that of its gateway, belongs to this process or to worker 1.
   if (holder === undefined && isOrWas(reader.node, node)) return { do: 'claim' };
   if (reader.lifeOf === undefined) return { do: 'end' };
   if (holder === undefined || holder === 'foreign') return { do: 'end', reason: 'unknown life' };

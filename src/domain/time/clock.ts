@@ -70,9 +70,9 @@ export function isRecent(atMs: number, withinMs: number, nowMs: number): boolean
 }
 
 /**
- * The returned function resolves with the reason why the wall clock may be wrong, as a clause. Undefined when what is too old
- * by it may be deleted for good: it advanced as the monotonic clock did, within 10 % and 1 s, since it was last asked, or since
- * the function was made, and agrees with the clock of the database, if that has one of its own. Source: ADR 386.
+ * The returned function resolves with the reason why the wall clock may be wrong, as a clause. Undefined: since it was last
+ * asked, or made, the wall clock has advanced like the monotonic one (within 10 % and 1 s), and it agrees with the clock of the
+ * database, if that has one of its own. What is too old by it may then be deleted for good. Source: ADR 386.
  */
 export function clockDoubt(
   { wall, now }: Pick<Clock, 'wall' | 'now'>,

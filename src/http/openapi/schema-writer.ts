@@ -29,8 +29,8 @@ function isNamed(part: unknown): part is TSchema & { readonly schemaName: string
 }
 
 /**
- * Uses the common notation for records with arbitrary names, says that an object without fields has any (linters
- * take it as empty), names the type of enumerations, and describes a pattern in the words that its refusal has, too.
+ * Uses the common notation for records with arbitrary names, and names the type of enumerations. Says that an object without
+ * fields has any: linters take it as empty. Describes a pattern in the words of its refusal.
  */
 function readable(part: unknown): unknown {
   if (!isObject(part)) return part;

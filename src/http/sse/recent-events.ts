@@ -106,10 +106,9 @@ export class RecentEvents {
   }
 
   /**
-   * Cold: the selected kept events, each with its id, then new ones until the gateway is closed. Events that a
-   * reader missed, because it was too slow or reconnected too late, become one event `missed` with their number,
-   * which is not known if the reader came too late and does not see all. Errors with QUEUE_FULL beyond
-   * HTTP_LIMITS.eventStreams, or the share of the owner.
+   * Cold: the selected kept events, each with its id, then new ones until the gateway is closed. Events that a reader missed,
+   * because it was too slow or reconnected too late, become one event `missed`. It has their number, unless the reader came
+   * too late and does not see all. Errors with QUEUE_FULL beyond HTTP_LIMITS.eventStreams, or the share of the owner.
    */
   read(
     { owner, seesAll, types, isSelected, isPartial = false, after, isFollowing }: ReadOptions,

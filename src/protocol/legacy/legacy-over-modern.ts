@@ -1,5 +1,5 @@
 // Carries a request of a legacy client to a backend of either era. A modern backend gets the declarations of the handshake with
-// every request, an `input_required` result becomes requests to the client and a retry of the request, and other results lose the
+// every request. An `input_required` result becomes requests to the client and a retry of the request; other results lose the
 // fields of the modern era. Limits and messages are those of the SDK, which does the same inside of a server.
 // Source: MCP 2026-07-28 basic/patterns/mrtr; `LegacyInputRequiredShim` of @modelcontextprotocol/server.
 

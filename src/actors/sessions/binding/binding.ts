@@ -119,10 +119,9 @@ export class Binding {
   }
 
   /**
-   * Passes a notification of a client to the backend. A shared program gets only notifications that the protocol does
-   * not define, and only while the client's one call (`isOnlyCall`) is the only call there, so that the program
-   * cannot attribute the notification to another client. Messages of the program follow the same rule
-   * (transports/channel.ts). In all other cases, and after the end of the conversation, the notification is dropped.
+   * Passes a notification of a client to the backend. A shared program gets only custom notifications, and only during the
+   * only call there (`isOnlyCall`: the client has no other), so it cannot take them for another client's. Its messages follow
+   * the same rule (transports/channel.ts). All others, and those after the end of the conversation, are dropped.
    */
   notify(method: string, params: JsonObject, ownerId: string, isOnlyCall: boolean): void {
     if (!this.isIntact) return;

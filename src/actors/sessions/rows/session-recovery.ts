@@ -54,9 +54,12 @@ export class SessionRecovery {
 
   /**
    * Resolves when the session is open again, or cannot be recovered. Requests of one caller with one id share one
-   * attempt. Undefined, without a query, for a text that is not a session id, for sessions that were recently not found,
-   * and for ids of this life while it has released no session. Rejects with NotHolder when another life holds
-   * the session, and with DATABASE_UNAVAILABLE, NODE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL or SHUTTING_DOWN.
+   * attempt. Undefined, without a query, for
+   * - a text that is not a session id,
+   * - a session that was recently not found,
+   * - an id of this life, while it has released no session.
+   * Rejects with NotHolder when another life holds the session, and with DATABASE_UNAVAILABLE, NODE_UNAVAILABLE, SESSION_LIMIT
+   * or SHUTTING_DOWN. Throws QUEUE_FULL.
    */
   recover<V extends AnySessionValue>(
     id: string,
