@@ -48,7 +48,7 @@ for (const [door, post] of Object.entries(POSTS))
     const ends = answers.map((answer) => {
       const isWhole = answer.startsWith('HTTP/1.1 200') && answer.length > TEXT.length;
       if (isWhole) return 'whole';
-      const isRefused = answer.startsWith('HTTP/1.1 503') && /earlier answers is unread/.test(answer);
+      const isRefused = answer.startsWith('HTTP/1.1 503') && /earlier answers unread/.test(answer);
       if (isRefused && door === 'MCP') assert.match(answer, `"id":${JSON.stringify(JSON.parse(body).id)}`);
       return isRefused ? 'refused' : answer.slice(0, 100);
     });

@@ -150,7 +150,7 @@ test('disconnects the slowest client over the limit of unread bytes, refuses cal
   };
   const first = await askAndNotRead();
   const refused = await app.ask('POST', '/small');
-  assert.match(String(refused.body.detail), 'earlier answers is unread');
+  assert.match(String(refused.body.detail), 'earlier answers unread');
   assert.equal([refused.outcome, refused.headers.get('retry-after')], ['429 QUEUE_FULL', '1']);
   const second = await askAndNotRead();
   first.socket.resume();

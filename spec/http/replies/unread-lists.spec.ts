@@ -24,7 +24,7 @@ test('are refused near the limit of unread bytes, and no streams', async () => {
   for (const path of ['/mcp/demo/tools/list', '/mcp/demo/prompts/list', '/gateway/templates/demo/tools']) {
     const refused = await app.ask('GET', path);
     assert.is(refused.outcome, '429 QUEUE_FULL', path);
-    assert.match(String(refused.body.detail), 'earlier answers is unread');
+    assert.match(String(refused.body.detail), 'earlier answers unread');
     assert.is(refused.headers.get('retry-after'), '1');
   }
   assert.is((await app.ask('POST', '/mcp/demo/tools/call', { body: { name: 'large' } })).status, 429);

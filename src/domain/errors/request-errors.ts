@@ -52,13 +52,13 @@ export function tooManyMessages(): GatewayError {
 
 /** The caller has not read its earlier answers, which use nearly all the memory that they may. */
 export function tooMuchUnread(): GatewayError {
-  const message = 'Too much of your earlier answers is unread; read them, then try again.';
+  const message = 'You have left too many bytes of earlier answers unread; read them, then try again.';
   return new GatewayError('QUEUE_FULL', message, retryAfter(1));
 }
 
 /** The answer to a request that was carried out has no room beside the earlier answers that its caller has not read. */
 export function answerNotKept(bytes: number): GatewayError {
-  const message = `The answer of ${bytes} bytes is lost: too much of your earlier answers is unread. Ask for fewer at a time.`;
+  const message = `The answer of ${bytes} bytes is lost: you have left too many bytes of earlier answers unread. Ask for fewer at a time.`;
   return new GatewayError('BACKEND_UNAVAILABLE', message, { delivered: 'unknown' });
 }
 
