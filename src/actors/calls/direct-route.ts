@@ -27,10 +27,11 @@ export class DirectRoute implements CallRoute {
   step({ tries: { excluded } }: RunningCall): Step {
     const only = this.onlyInstance;
     const request = this.#request;
+    if (only !== undefined && excluded?.has(only.id)) return 'none';
     const choice =
       only === undefined
         ? chosenFrom(this.#pool, request, excluded)
-        : ifAccepting(only, request, excluded, this.#isContinuation);
+        : ifAccepting(only, ownerIdOf(request), this.#isContinuation);
     return typeof choice === 'string' ? choice : new DirectStep(choice, request);
   }
 }
@@ -53,16 +54,18 @@ export function chosenFrom(
   );
 }
 
-/** This instance, if it takes the call in this conversation, by default its transport. `isContinuation`: see acceptsCalls. */
+/**
+ * This instance, if it takes a call of this owner in this conversation, by default its transport. `isContinuation`: see
+ * acceptsCalls.
+ */
 export function ifAccepting(
   ref: InstanceRef,
-  request: ExchangeRequest,
-  excluded: ReadonlySet<string> | undefined,
+  ownerId: string,
   isContinuation: boolean,
   conversation?: CallConversation,
 ): InstanceChoice {
-  if (excluded?.has(ref.id) || !ref.acceptsCalls(conversation, isContinuation)) return 'none';
-  return ref.hasCapacityFor(ownerIdOf(request)) ? ref : 'full';
+  if (!ref.acceptsCalls(conversation, isContinuation)) return 'none';
+  return ref.hasCapacityFor(ownerId) ? ref : 'full';
 }
 
 /** Sends a request unchanged. The object is the step and its plan at once, to make only one object per call. */

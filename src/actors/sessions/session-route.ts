@@ -4,7 +4,7 @@
 // Source: ADR 384.
 
 import { from, Observable, of } from 'rxjs';
-import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
+import { type ExchangeRequest, ownerIdOf, toolOf } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { isRepeatable, type TryKind } from '../../domain/calls/retry-rules.ts';
 import { type GatewayError, moreTelling, perhapsDelivered } from '../../domain/errors/errors.ts';
@@ -160,13 +160,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     }
     this.#current = binding;
     // Without exclusions: a failed instance is asked again while the session is bound to it.
-    const choice = ifAccepting(
-      binding.ref,
-      request,
-      undefined,
-      binding === reservation,
-      binding.conversation,
-    );
+    const isContinuation = binding === reservation;
+    const choice = ifAccepting(binding.ref, ownerIdOf(request), isContinuation, binding.conversation);
     if (typeof choice === 'string') return choice;
     return this.#untilMarked(binding) ?? new SessionStep(this, binding, request, false);
   }

@@ -3,7 +3,7 @@
 // process-sharing.ts has the rules for this choice; everything else is in calls/call.ts.
 
 import { from, type Observable, of, tap } from 'rxjs';
-import type { ExchangeRequest, SourcedEvent } from '../../../domain/calls/exchange.ts';
+import { type ExchangeRequest, ownerIdOf, type SourcedEvent } from '../../../domain/calls/exchange.ts';
 import { type ExchangeEvent, type FinalEvent, isAnswered } from '../../../domain/calls/exchange-event.ts';
 import type { TryKind } from '../../../domain/calls/retry-rules.ts';
 import { backendTimeout } from '../../../domain/errors/backend-errors.ts';
@@ -128,17 +128,19 @@ class StatelessRoute implements CallRoute {
   #choose({ tries: { excluded } }: RunningCall): InstanceChoice {
     const only = this.#only;
     const request = this.#request;
+    const ownerId = ownerIdOf(request);
     if (this.#dedicatedAt !== undefined) {
       const { ref, conversation } = this.#dedicatedAt;
-      const choice = ifAccepting(ref, request, excluded, only !== undefined, conversation);
+      const isExcluded = excluded?.has(ref.id) === true;
+      const choice = isExcluded ? 'none' : ifAccepting(ref, ownerId, only !== undefined, conversation);
       if (choice !== 'none') return choice;
       this.end();
       if (only !== undefined) return 'none'; // its dedicated conversation cannot be used
     }
     if (only === undefined) return chosenFrom(this.#group.pool, request, excluded);
+    if (excluded?.has(only.id)) return 'none';
     // An independent conversation does not depend on the state of the instance.
-    if (isDedicated(this.#conversationFor(only))) return excluded?.has(only.id) ? 'none' : only;
-    return ifAccepting(only, request, excluded, true);
+    return isDedicated(this.#conversationFor(only)) ? only : ifAccepting(only, ownerId, true);
   }
 
   /**
