@@ -272,7 +272,7 @@ export class LegacyEndpoint {
     traffic.clientSeen();
     const post = traffic.answerFor(reply, requests, mayPoll(request, session));
     for (const message of messages) {
-      if (message.kind === 'request') this.#begin(message, traffic, post, session, served);
+      if (message.kind === 'request') this.#begin(message, traffic, post, served);
       else forwardOrDrop(message, traffic, session, request);
     }
   }
@@ -281,14 +281,9 @@ export class LegacyEndpoint {
    * Starts a request; answers `ping`, and requests that `refusalOf` refuses, itself. Source: MCP 2025-11-25
    * basic/utilities/ping.
    */
-  #begin(
-    message: ClientRequest,
-    traffic: LegacyTraffic,
-    post: PostAnswer,
-    session: McpSession,
-    served: ServedRequest,
-  ): void {
+  #begin(message: ClientRequest, traffic: LegacyTraffic, post: PostAnswer, served: ServedRequest): void {
     const { id, method, params } = message;
+    const { session } = traffic;
     const { request } = served;
     if (method === 'ping') {
       post.answer(resultMessage(id, NOTHING), id);

@@ -50,7 +50,7 @@ export interface LegacyTrafficDeps extends Pick<GetStreamOptions, 'listened'> {
 
 /** The calls, streams and questions between one session and its client. */
 export class LegacyTraffic implements LegacyCallHost {
-  readonly #session: McpSession;
+  readonly session: McpSession;
   readonly #deps: LegacyTrafficDeps;
   readonly #calls = new CallMap<LegacyCall>();
   // Most calls are one request and one answer: these fields are set at their first use.
@@ -69,12 +69,8 @@ export class LegacyTraffic implements LegacyCallHost {
   cancelReason: string | undefined;
 
   constructor(session: McpSession, deps: LegacyTrafficDeps) {
-    this.#session = session;
+    this.session = session;
     this.#deps = deps;
-  }
-
-  isOf(session: McpSession): boolean {
-    return session === this.#session;
   }
 
   /** Throws RpcFailure for a request whose id another request under way has (400), and for a request too many (QUEUE_FULL). */
@@ -85,7 +81,7 @@ export class LegacyTraffic implements LegacyCallHost {
   }
 
   clientSeen(): void {
-    if (this.#away?.isReported) this.#session.setAway(false);
+    if (this.#away?.isReported) this.session.setAway(false);
     this.#away = undefined;
   }
 
@@ -102,8 +98,7 @@ export class LegacyTraffic implements LegacyCallHost {
     const call = new LegacyCall(id, post, this, report);
     this.#calls.set(id, call);
     this.#idleSinceMs = undefined;
-    if (!this.#session.isShared && acceptsServerRequests(this.#session.value.profile))
-      this.#receiveMessages();
+    if (!this.session.isShared && acceptsServerRequests(this.session.value.profile)) this.#receiveMessages();
     call.start(events$, this.#deps.slowAnswerTimer);
   }
 
@@ -124,7 +119,7 @@ export class LegacyTraffic implements LegacyCallHost {
   }
 
   get template(): string | undefined {
-    const { value } = this.#session;
+    const { value } = this.session;
     return value.kind === 'template' ? value.template : undefined;
   }
 
@@ -161,7 +156,7 @@ export class LegacyTraffic implements LegacyCallHost {
   listen(): Promise<void> | undefined {
     this.#idleSinceMs = undefined;
     this.#receiveMessages();
-    return this.#session.untilListening;
+    return this.session.untilListening;
   }
 
   /**
@@ -194,7 +189,7 @@ export class LegacyTraffic implements LegacyCallHost {
    */
   sweep(nowMs: number): boolean {
     this.#checkClient(nowMs);
-    this.#questions?.expire(nowMs - this.#session.questionMs, (id, call) => this.#cancelQuestion(id, call));
+    this.#questions?.expire(nowMs - this.session.questionMs, (id, call) => this.#cancelQuestion(id, call));
     for (const stream of this.#streams?.values() ?? [])
       if (stream.isFinished && stream.isAbandoned(nowMs)) stream.discard();
     this.#getStream?.sweep(nowMs);
@@ -228,7 +223,7 @@ export class LegacyTraffic implements LegacyCallHost {
     this.#away ??= { sinceMs: nowMs, isReported: false };
     if (this.#away.isReported || nowMs - this.#away.sinceMs < LIMITS.callsYieldAfterMs) return;
     this.#away.isReported = true;
-    this.#session.setAway(true);
+    this.session.setAway(true);
   }
 
   /** Ends all state: calls under way are answered with the error, and streams end. */
@@ -255,18 +250,18 @@ export class LegacyTraffic implements LegacyCallHost {
     const isPending = (question: number) => this.#questions?.has(question) ?? false;
     const { listened } = this.#deps;
     const options = { ...this.#streamOptions, listened, nextKey: () => this.#nextKey(), isPending };
-    this.#getStream ??= new GetStream(this.#session, options);
+    this.#getStream ??= new GetStream(this.session, options);
     return this.#getStream;
   }
 
   get #streamOptions(): SessionStreamOptions {
     const { budget, clock } = this.#deps;
-    const { id: sessionId, value } = this.#session;
+    const { id: sessionId, value } = this.session;
     return { budget, clock, sessionId, ownerId: value.ownerId, generation: this.#generation };
   }
 
   get #generation(): number {
-    return this.#session.generation ?? FIRST_GENERATION;
+    return this.session.generation ?? FIRST_GENERATION;
   }
 
   /** Sends the cancellation of a question on the stream of the question. Source: basic/utilities/cancellation. */
@@ -278,7 +273,7 @@ export class LegacyTraffic implements LegacyCallHost {
 
   #receiveMessages(): void {
     if (this.#messages !== undefined) return;
-    const messages = this.#session.messages$.subscribe({
+    const messages = this.session.messages$.subscribe({
       next: (message) => this.#receive(message),
       error: (thrown: unknown) => {
         this.onFault(thrown);

@@ -38,7 +38,7 @@ export class TrafficBySession {
 
   of(session: McpSession): LegacyTraffic {
     const known = this.#traffic.get(session.id);
-    if (known?.isOf(session)) return known;
+    if (known?.session === session) return known;
     known?.close(perhapsDelivered(sessionNotFound())); // that session was released, and continues here again
     const traffic = new LegacyTraffic(session, this.#deps);
     this.#traffic.set(session.id, traffic);
