@@ -1,6 +1,7 @@
 // The forms of the console: the control for a JSON Schema, and the initial value of a form.
 
 import * as assert from 'uvu/assert';
+import { withoutSecretDefaults } from '../../src/templates/config-schema.ts';
 import { controlOf, formSchema, initialValue, resolved, type Schema } from '../../web/src/schema.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -127,6 +128,22 @@ test('begin with the defaults, and with empty values of required fields', () => 
     required: ['tags', 'sure'],
   };
   assert.equal(initialValue(schema), { name: 'Ada', tags: [], sure: false, kind: 'x', deep: { count: 0 } });
+});
+
+test('leave a default to the gateway that only it has: a placeholder, and a secret', () => {
+  const properties = {
+    token: { type: 'string', sensitive: true, default: 'hunter2' },
+    words: { $ref: '#/$defs/words' },
+    folder: { type: 'string', default: `${'$'}{SCRATCH}/notes` },
+    mark: { type: 'string', default: '*' },
+  };
+  const $defs = {
+    words: { type: 'array', items: { type: 'string' }, sensitive: true, default: ['hunter2'] },
+  };
+  const written = { type: 'object', properties, $defs, required: Object.keys(properties) };
+  const shown = withoutSecretDefaults(written);
+  assert.not.match(JSON.stringify(shown), 'hunter2');
+  assert.equal(initialValue(shown), { mark: '*' });
 });
 
 test.run();

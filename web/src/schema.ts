@@ -22,6 +22,8 @@ export type Control =
 const LONG_TEXT = 200;
 /** References and nested objects below this depth are edited as JSON. */
 export const DEEPEST = 6;
+/** In the place of a default that is a secret. */
+const HIDDEN = '***';
 
 export function controlOf(schema: Schema): Control {
   const choices = choicesOf(schema);
@@ -83,21 +85,23 @@ export function resolved(schema: Schema, root: Schema, depth = 0): Schema {
 /** The initial value of a form: the default, or nothing. */
 export function initialValue(schema: Schema, root: Schema = schema, depth = 0): unknown {
   const known = resolved(schema, root);
-  if ('default' in known && !hasPlaceholder(known.default)) return known.default;
+  if ('default' in known && !hasHiddenDefault(known)) return known.default;
   if ('const' in known) return known.const;
   const control = controlOf(known);
   if (control.kind !== 'object' || depth > DEEPEST) return undefined;
   const entries = control.properties.map(([name, part]) => {
-    const empty = isRequired(known, name) ? emptyValue(controlOf(resolved(part, root))) : undefined;
+    const rules = resolved(part, root);
+    const isNeeded = isRequired(known, name) && !hasHiddenDefault(rules);
+    const empty = isNeeded ? emptyValue(controlOf(rules)) : undefined;
     return [name, initialValue(part, root, depth + 1) ?? empty] as const;
   });
   const set = entries.filter(([, value]) => value !== undefined);
   return set.length === 0 && depth > 0 ? undefined : Object.fromEntries(set);
 }
 
-/** A default such as `${SCRATCH}`, which only the gateway can fill in: the field stays empty, and the gateway uses the default. */
-function hasPlaceholder(value: unknown): boolean {
-  return JSON.stringify(value ?? null).includes('${');
+/** Whether only the gateway has the default: one such as `${SCRATCH}`, or a secret. The field stays empty, and the gateway uses it. */
+export function hasHiddenDefault({ default: value = null }: Schema): boolean {
+  return value === HIDDEN || JSON.stringify(value).includes('${');
 }
 
 /** The value of an empty required field, if an empty value is valid. */

@@ -8,6 +8,7 @@ import {
   controlOf,
   DEEPEST,
   emptyValue,
+  hasHiddenDefault,
   initialValue,
   isRequired,
   labelOf,
@@ -59,9 +60,11 @@ function withField(values: Schema, name: string, value: unknown): Schema {
   return value === undefined ? others : { ...values, [name]: value };
 }
 
-function SchemaField({ schema: written, ...props }: SchemaFieldProps) {
-  const { root, depth = 0, isNeeded = false, name, value, onChange } = props;
+function SchemaField({ schema: written, ...given }: SchemaFieldProps) {
+  const { root, depth = 0, name, value, onChange } = given;
   const schema = resolved(written, root);
+  const isNeeded = given.isNeeded === true && !hasHiddenDefault(schema);
+  const props = { ...given, isNeeded };
   const control: Control = depth > DEEPEST ? { kind: 'json' } : controlOf(schema);
   const label = titleOf(schema, name);
   const description = textOf(schema, 'description');
