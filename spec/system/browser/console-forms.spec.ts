@@ -1,16 +1,24 @@
 // Forms of the console that it makes of JSON Schemas: what is typed is what is sent.
 
+import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
 import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browsers/browser.ts';
 import { canUseConsole, NO_CONSOLE } from '../../helpers/browsers/console.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { type McpHarness, startHarness } from '../../helpers/programs/mcp-program.ts';
+import { type McpHarness, register, startHarness } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('forms of the console in a browser', { timeoutMs: 120_000 });
 const inBrowser = test.needs(canUseConsole, NO_CONSOLE);
 
+const inputSchema = {
+  type: 'object',
+  properties: { amount: { type: 'number', minimum: -1 } },
+};
 const config_schema = {
   type: 'object',
   properties: {
@@ -20,18 +28,37 @@ const config_schema = {
   required: ['token', 'team'],
 };
 const folder = folderOfAll(test);
+/** The arguments of the last call, as they were written. */
+let called = '';
 let gateway: McpHarness;
 let browser: Browser;
 let watched: WatchedPage;
+const server = createServer(async (request, response) => {
+  const body = await text(request);
+  const { id, method } = body === '' ? {} : JSON.parse(body);
+  const results: Readonly<Record<string, string>> = {
+    initialize: `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"},"capabilities":{"tools":{}}}`,
+    'tools/list': `{"tools":[{"name":"count","inputSchema":${JSON.stringify(inputSchema)}}]}`,
+    'tools/call': '{"content":[]}',
+  };
+  if (method === 'tools/call') called = /"arguments":\s*(\{[^}]*\})/.exec(body)?.[1] ?? body;
+  if (id === undefined) response.writeHead(202).end();
+  else {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${results[method] ?? '{}'}}`);
+  }
+});
 test.before(async () => {
   if (!canUseConsole) return;
+  await once(server.listen(0, '127.0.0.1'), 'listening');
   const definition = { name: 'secret', description: 'd', version: '1.0.0', transport: 'http' };
   mkdirSync(folder('secret'));
   writeFileSync(
     folder('secret', 'template.json'),
-    JSON.stringify({ ...definition, endpoint: 'http://127.0.0.1:9/mcp', config_schema }),
+    JSON.stringify({ ...definition, endpoint: endpoint(), config_schema }),
   );
   gateway = await startHarness({ env: { GATEWAY_TEMPLATES_DIR: folder() } });
+  await register(gateway.admin, 'numbers', [{ id: 'one', endpoint: endpoint() }]);
   browser = await launchBrowser();
   watched = await browser.open();
   watched.page.setDefaultTimeout(10_000);
@@ -39,6 +66,7 @@ test.before(async () => {
 test.after(async () => {
   await browser?.close();
   await gateway?.remove();
+  server.close().closeAllConnections();
 });
 
 inBrowser('leave a secret default to the gateway, also one that is required', async () => {
@@ -49,5 +77,37 @@ inBrowser('leave a secret default to the gateway, also one that is required', as
   await page.getByRole('button', { name: 'Register', exact: true }).click();
   assert.equal((await registered).postDataJSON(), { template_name: 'secret', config: { team: 'search' } });
 });
+
+inBrowser('send a number as it is typed, digit by digit', async () => {
+  const { page } = watched;
+  await page.goto(`${gateway.url}/console/playground?template=numbers&item=count`);
+  const field = page.getByLabel(/^amount/);
+  for (const [typed, sent] of [
+    ['-0.5', '-0.5'],
+    ['1.05', '1.05'],
+    ['100.001', '100.001'],
+    ['1e-7', '1e-7'],
+    ['-0', '0'],
+  ] as const) {
+    await field.clear();
+    await field.pressSequentially(typed);
+    assert.is(await field.inputValue(), typed);
+    assert.equal(await argumentsOfCall(), `{"amount":${sent}}`);
+  }
+});
+
+/** Calls the tool; the arguments as they arrive at its server. */
+async function argumentsOfCall(): Promise<string> {
+  const { page } = watched;
+  called = '';
+  const answered = page.waitForResponse((response) => response.request().method() === 'POST');
+  await page.getByRole('button', { name: 'Call', exact: true }).click();
+  await (await answered).finished();
+  return called;
+}
+
+function endpoint(): string {
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+}
 
 test.run();

@@ -142,16 +142,16 @@ function Input(props: InputProps) {
     );
   }
   if (control.kind === 'number') {
+    const rules = { min: numberOf(schema, 'minimum'), max: numberOf(schema, 'maximum') };
+    const step = control.isWhole ? 1 : 'any';
     return (
-      <input
+      <NumberInput
         {...common}
-        type="number"
-        step={control.isWhole ? 1 : 'any'}
-        min={numberOf(schema, 'minimum')}
-        max={numberOf(schema, 'maximum')}
+        {...rules}
+        step={step}
         placeholder={example}
-        value={value === undefined ? '' : labelOf(value)}
-        onInput={({ currentTarget: { value: text } }) => onChange(text === '' ? undefined : Number(text))}
+        value={value}
+        onChange={onChange}
       />
     );
   }
@@ -166,6 +166,26 @@ function Input(props: InputProps) {
   };
   if (control.isLong) return <textarea {...text} />;
   return <input {...text} {...inputType(control.format)} pattern={textOf(schema, 'pattern')} />;
+}
+
+interface NumberInputProps {
+  readonly value: unknown;
+  readonly onChange: (value: unknown) => void;
+  readonly [attribute: string]: unknown;
+}
+
+/** A number. Its text stays as it was typed: `-0` and `1.0` are the beginnings of other numbers than 0 and 1. */
+function NumberInput({ value, onChange, ...rest }: NumberInputProps) {
+  const [typed, setTyped] = useState({ text: '', value: undefined as unknown });
+  const text = value === undefined ? '' : labelOf(value);
+  const onInput = ({ currentTarget: input }: { readonly currentTarget: HTMLInputElement }): void => {
+    const next = input.value === '' ? undefined : Number(input.value);
+    setTyped({ text: input.value, value: next });
+    onChange(next);
+  };
+  return (
+    <input {...rest} type="number" value={typed.value === value ? typed.text : text} onInput={onInput} />
+  );
 }
 
 /** The type of the input by format; other texts have the type `text`. */
