@@ -14,6 +14,7 @@ import {
   type ViewDraft,
   type ViewSource,
   withAllTools,
+  withNames,
   withTool,
   withWords,
 } from '../../web/src/view-draft.ts';
@@ -160,6 +161,62 @@ test('a new name takes along what goes by it', () => {
   assert.equal(withWords(one, 'github', 'list', { name: '', description: '' }), view);
   const without = withTool(one, 'github', 'list', false);
   assert.equal(without.from, [{ template: 'github', tools: ['!list'] }]);
+});
+
+test('what goes by the listed name follows it: limits, what is always listed, and what is confirmed', () => {
+  const settings = (name: string) => ({
+    limits: { [name]: { timeout: 5 } },
+    always: ['other', name],
+    confirm: [name],
+  });
+  for (const [names, before, after] of [
+    ['bare', 'list', 'tickets'],
+    ['prefixed', 'github__list', 'github__tickets'],
+  ] as const) {
+    const view = { ...viewOf({}), names, ...settings(before) };
+    const named = withWords(view, 'github', 'list', { name: 'tickets', description: '' });
+    assert.equal(named, { ...view, from: named.from, ...settings(after) });
+    assert.equal(withWords(named, 'github', 'list', { name: '', description: '' }), view);
+  }
+  const globs = { ...viewOf({}), always: ['list*'], limits: {} };
+  const moved = withWords(globs, 'github', 'list_all', { name: 'tickets', description: '' });
+  assert.equal([moved.always, moved.limits], [['list*', 'tickets'], {}]);
+});
+
+test('what goes by listed names follows another form of all names', () => {
+  const from: readonly ViewSource[] = [
+    { template: 'github', rename: { list: 'tickets' } },
+    { template: 'files', tools: ['list', 'get'] },
+  ];
+  const view: ViewDraft = {
+    ...{ id: 'support', from, names: 'bare' },
+    limits: { tickets: { timeout: 5 }, get: { timeout: 6 }, gone: { timeout: 7 } },
+    ...{ always: ['tickets'], confirm: ['get', 'dr*'] },
+  };
+  const tools = ['list', 'get', 'drop'].map((name) => ({ name }));
+  const known = new Map([
+    ['github', { tools }],
+    ['files', { tools }],
+    ['away', {}],
+  ]);
+  const prefixed = withNames(view, 'prefixed', known);
+  assert.equal(prefixed, {
+    ...{ id: 'support', from, names: 'prefixed' },
+    limits: {
+      gone: { timeout: 7 },
+      github__tickets: { timeout: 5 },
+      github__get: { timeout: 6 },
+      files__get: { timeout: 6 },
+    },
+    ...{ always: ['github__tickets'], confirm: ['github__get', 'dr*', 'github__drop', 'files__get'] },
+  });
+  const bare = withNames(prefixed, 'bare', known);
+  assert.equal(bare.limits, view.limits);
+  assert.equal(bare.always, view.always);
+  for (const { name } of tools)
+    for (const source of from)
+      assert.is(isConfirmed(bare, source, name), isConfirmed(view, source, name), name);
+  assert.is(withNames(view, 'bare', known), view);
 });
 
 test('a tool may be named like a property of every object', () => {

@@ -46,6 +46,8 @@ export interface ViewDraft {
   readonly from: readonly ViewSource[];
   /** The limits by the listed name. */
   readonly limits?: ByTool;
+  /** Globs on listed names: these tools are listed in search mode, too. */
+  readonly always?: readonly string[];
   /** Globs on listed names: the user confirms each call of these tools. */
   readonly confirm?: readonly string[];
 }
@@ -134,11 +136,56 @@ export function isConfirmed(view: ViewDraft, source: ViewSource, own: string): b
   return matcherOf(view.confirm ?? [])(listedName(view, source, own));
 }
 
-function withConfirmed(view: ViewDraft, listed: string, isAsked: boolean): ViewDraft {
-  const { confirm = [], ...others } = view;
-  if (matcherOf(confirm)(listed) === isAsked) return view;
-  const globs = changedGlobs(confirm, listed, isAsked) ?? ['*'];
-  return globs.length === 0 ? others : { ...others, confirm: globs };
+/** The view with all names in the other form. `known`: the tools by template. */
+export function withNames(
+  view: ViewDraft,
+  names: 'bare' | 'prefixed',
+  known: ReadonlyMap<string, { readonly tools?: readonly Tool[] }>,
+): ViewDraft {
+  if ((view.names ?? 'bare') === names) return view;
+  const next = { ...view, names };
+  const moves = view.from.flatMap((source) => {
+    const isChosen = chooser(source);
+    const chosen = known.get(source.template)?.tools?.filter(({ name }) => isChosen(name)) ?? [];
+    return chosen.map(
+      ({ name }) => [listedName(view, source, name), listedName(next, source, name)] as const,
+    );
+  });
+  return withListed(next, moves);
+}
+
+/** What goes by listed names, for tools that have new ones. `isAsked`: whether the user confirms calls. Default: as before. */
+function withListed(
+  view: ViewDraft,
+  moves: readonly (readonly [before: string, now: string])[],
+  isAsked?: boolean,
+): ViewDraft {
+  const limits = moves.flatMap(([before, now]) => {
+    const limit = field(view.limits, before);
+    return limit === undefined ? [] : [[now, limit] as const];
+  });
+  const left = moves.reduce((rest, [before]) => without(rest, before), view.limits);
+  return cleaned<ViewDraft>({
+    ...view,
+    limits: limits.length === 0 ? left : { ...left, ...Object.fromEntries(limits) },
+    always: movedGlobs(view.always, moves),
+    confirm: movedGlobs(view.confirm, moves, isAsked),
+  });
+}
+
+/** The globs that choose of these names what they chose before. */
+function movedGlobs(
+  globs: readonly string[] = [],
+  moves: readonly (readonly [before: string, now: string])[],
+  isChosen?: boolean,
+): readonly string[] | undefined {
+  const had = matcherOf(globs);
+  const moved = moves.reduce((rest, [before, now]) => {
+    const next = rest.map((glob) => (glob === before ? now : glob === `!${before}` ? `!${now}` : glob));
+    const isWanted = isChosen ?? had(before);
+    return matcherOf(next)(now) === isWanted ? next : (changedGlobs(next, now, isWanted) ?? ['*']);
+  }, globs);
+  return moved.length === 0 ? undefined : moved;
 }
 
 /** A new name and description of a tool, and whether its user confirms its calls. Empty, or as the server's own: none. */
@@ -150,21 +197,14 @@ export function withWords(
 ): ViewDraft {
   const source = sourceOf(view, template);
   if (source === undefined) return view;
-  const { isConfirmed: isAsked = isConfirmed(view, source, own) } = words;
-  const listed = listedName(view, source, own);
   const before = nameIn(source, own);
   const name = words.name === '' ? own : words.name;
   const moved = BY_NEW_NAME.map((key) => [key, renamed(source[key], before, name)] as const);
   const changed = { ...source, ...Object.fromEntries(moved), rename: set(source.rename, own, name, own) };
   const described = set(renamed(source.describe, before, name), name, words.description, '');
-  const limits = view.names === 'prefixed' ? view.limits : renamed(view.limits, before, name);
   const next = cleaned<ViewSource>({ ...changed, describe: described });
-  const now = listedName(view, next, own);
-  const confirm = view.confirm?.map((glob) =>
-    glob === listed ? now : glob === `!${listed}` ? `!${now}` : glob,
-  );
-  const result = withSource(cleaned<ViewDraft>({ ...view, limits, confirm }), next);
-  return withConfirmed(result, now, isAsked);
+  const moves = [[listedName(view, source, own), listedName(view, next, own)] as const];
+  return withSource(withListed(view, moves, words.isConfirmed), next);
 }
 
 export function withSource(view: ViewDraft, source: ViewSource): ViewDraft {

@@ -11,10 +11,10 @@ import { Segments } from '../parts/segments.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { ViewChosen } from '../parts/view-chosen.tsx';
 import { ViewPreview } from '../parts/view-preview.tsx';
-import { useTools, ViewTools } from '../parts/view-tools.tsx';
+import { type TemplateTools, useTools, ViewTools } from '../parts/view-tools.tsx';
 import { href, navigate, route } from '../router.ts';
 import { templates } from '../store.ts';
-import { NEW_VIEW, type ViewDraft } from '../view-draft.ts';
+import { NEW_VIEW, type ViewDraft, withNames } from '../view-draft.ts';
 import { draftOf, faultsOf, ifMatch, type ViewRecord } from '../views.ts';
 
 export function ViewPage() {
@@ -89,7 +89,7 @@ function Editor({ record, onReload }: EditorProps) {
     <>
       <h1>{record === undefined ? 'New view' : record.id}</h1>
       <form class="view-editor" onSubmit={(event) => void save(event)}>
-        <Words view={draft} isNew={record === undefined} faults={wrong} onChange={set} />
+        <Words view={draft} known={known} isNew={record === undefined} faults={wrong} onChange={set} />
         <div class="two-lists">
           <ViewTools view={draft} names={names} known={known} onChange={set} />
           <ViewChosen view={draft} known={known} faults={wrong} onChange={set} />
@@ -143,6 +143,7 @@ function summaryOf(faults: ReadonlyMap<string, string>): string {
 
 interface WordsProps {
   readonly view: ViewDraft;
+  readonly known: ReadonlyMap<string, TemplateTools>;
   readonly isNew: boolean;
   readonly faults: ReadonlyMap<string, string>;
   readonly onChange: (view: ViewDraft) => void;
@@ -153,7 +154,7 @@ const NAMES = [
   ['prefixed', 'Prefixed names'],
 ] as const;
 
-function Words({ view, isNew, faults, onChange }: WordsProps) {
+function Words({ view, known, isNew, faults, onChange }: WordsProps) {
   const set = (field: 'title' | 'description' | 'instructions', text: string): void => {
     const { [field]: _, ...others } = view;
     onChange(text === '' ? others : { ...others, [field]: text });
@@ -202,7 +203,7 @@ function Words({ view, isNew, faults, onChange }: WordsProps) {
         label="Names of tools"
         options={NAMES}
         value={names}
-        onChoose={(chosen) => onChange({ ...view, names: chosen })}
+        onChoose={(chosen) => onChange(withNames(view, chosen, known))}
       />
       <ApprovalChoice view={view} onChange={onChange} />
     </div>
