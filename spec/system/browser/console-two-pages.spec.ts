@@ -92,6 +92,48 @@ inBrowser(
   },
 );
 
+inBrowser('two admins who change an account at the same time change only what each has entered', async () => {
+  const lists = { templates: ['spare', 'files'], views: null, tools: ['files/*', '!files/drop'] };
+  const of = { ada: await idOf('users', 'ada'), key: '' };
+  const key = { name: 'nightly', permissions: ['tools:call'], ...lists };
+  assert.is((await gateway.admin('POST /auth/api-keys', key)).status, 201);
+  of.key = await idOf('api-keys', 'nightly');
+  assert.is(
+    (await gateway.admin(`PATCH /auth/users/${of.ada}`, { ...lists, scopes: ['tools:call'] })).status,
+    200,
+  );
+  const page = await open();
+  await signIn(page);
+  await page.goto(`${gateway.url}/console/users`);
+  const dialog = page.getByRole('dialog');
+  const sent: unknown[] = [];
+  page.on('request', (request) => {
+    if (request.method() === 'PATCH') sent.push(request.postDataJSON());
+  });
+  for (const [name, path] of [
+    ['ada', `users/${of.ada}`],
+    ['nightly', `api-keys/${of.key}`],
+  ] as const) {
+    await page.getByRole('button', { name: `Change ${name}` }).click();
+    // The other admin.
+    assert.is((await gateway.admin(`PATCH /auth/${path}`, { templates: ['files'] })).status, 200);
+    await dialog.getByLabel('Rules').fill('files/*');
+    await dialog.getByRole('button', { name: 'Change' }).click();
+    await page.getByText(`${name} is changed.`).waitFor();
+    await page.getByRole('button', { name: `Change ${name}` }).click();
+    await dialog.getByRole('button', { name: 'Change' }).click();
+    await dialog.waitFor({ state: 'detached' });
+  }
+  assert.equal(sent, [{ tools: ['files/*'] }, { tools: ['files/*'] }]);
+});
+
+async function idOf(kind: 'users' | 'api-keys', name: string): Promise<string> {
+  const accounts: { id: string; name?: string; username?: string }[] = Object(
+    (await gateway.admin(`GET /auth/${kind}`)).body,
+  );
+  return accounts.find((each) => (each.username ?? each.name) === name)?.id ?? '';
+}
+
 /** Says what a browser says of a page in the background; without a window all pages are in view. */
 async function setVisibility(page: Page | undefined, state: 'hidden' | 'visible'): Promise<void> {
   await page?.evaluate(`

@@ -135,14 +135,9 @@ interface ChangeUserProps {
 export function ChangeUser({ user, onClose, onDone }: ChangeUserProps) {
   const save = async (data: FormData): Promise<void> => {
     const password = data.get('password');
-    await change('PATCH', `auth/users/${user.id}`, {
-      role: data.get('role'),
-      scopes: scopesIn(data),
-      ...rightsOf(data),
-      ...(password === '' ? {} : { password }),
-    });
-    notify(`${user.username} is changed.`);
-    onDone();
+    const entered = { role: data.get('role'), scopes: scopesIn(data), ...rightsOf(data) };
+    const changed = { ...changedIn(user, entered), ...(password === '' ? {} : { password }) };
+    await saveChanged(`auth/users/${user.id}`, changed, user.username, onDone);
     onClose();
   };
   return (
@@ -160,6 +155,26 @@ export function ChangeUser({ user, onClose, onDone }: ChangeUserProps) {
       <ScopeChecks legend={LIMIT} name="scopes" checked={user.scopes} />
     </FormDialog>
   );
+}
+
+/** The entered values that differ: others may have been changed meanwhile, and lists that are sent end what the account has open. */
+function changedIn(before: object, entered: object): object {
+  const known: Readonly<Record<string, unknown>> = { ...before };
+  return Object.fromEntries(
+    Object.entries(entered).filter(([name, value]) => textOf(name, value) !== textOf(name, known[name])),
+  );
+}
+
+/** Equal for equal values. Only rules for tools have an order. */
+function textOf(name: string, value: unknown): string {
+  return JSON.stringify(Array.isArray(value) && name !== 'tools' ? value.toSorted() : (value ?? null));
+}
+
+async function saveChanged(path: string, changed: object, name: string, onDone: () => void): Promise<void> {
+  if (Object.keys(changed).length === 0) return;
+  await change('PATCH', path, changed);
+  notify(`${name} is changed.`);
+  onDone();
 }
 
 const SCOPES = {
@@ -237,9 +252,8 @@ interface ChangeKeyProps {
 
 export function ChangeKey({ apiKey, onClose, onDone }: ChangeKeyProps) {
   const save = async (data: FormData): Promise<void> => {
-    await change('PATCH', `auth/api-keys/${apiKey.id}`, rightsOf(data));
-    notify(`${apiKey.name} is changed.`);
-    onDone();
+    const changed = changedIn(apiKey, rightsOf(data));
+    await saveChanged(`auth/api-keys/${apiKey.id}`, changed, apiKey.name, onDone);
     onClose();
   };
   return (
