@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { diffOf } from '../../web/src/diff.ts';
+import { readJson } from '../../web/src/json.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the differences of two definitions');
@@ -31,6 +32,19 @@ test('show each line of large texts', () => {
   const found = written(lines('a'), lines('b'));
   assert.is(found.length, 3_000);
   assert.equal([found[0], found[1_499], found[1_500]], ['-a 0', '-a 1499', '+b 0']);
+});
+
+test('shows the last digits of long integers', () => {
+  const [before, after] = ['9007199254740992', '9007199254740993'].map((digits) =>
+    readJson(`{"most":${digits}}`),
+  );
+  const lines = diffOf(before, after).map(({ kind, text }) => `${kind} ${text}`);
+  assert.equal(lines, [
+    'same {',
+    'gone   "most": 9007199254740992',
+    'new   "most": 9007199254740993',
+    'same }',
+  ]);
 });
 
 test.run();

@@ -1,7 +1,7 @@
 // How the console reads the JSON of answers: servers may nest values as deep as they like.
 
 import * as assert from 'uvu/assert';
-import { readJson } from '../../web/src/json.ts';
+import { exactValue, readJson } from '../../web/src/json.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('JSON of answers in the console');
@@ -19,6 +19,15 @@ test('loses what is nested deeper, which no page could show', () => {
   assert.match(text, '["…"]');
   assert.is(text.match(/\[/g)?.length, 1 + 127 + 127);
   assert.throws(() => readJson('{'), /JSON/);
+});
+
+test('keeps the digits of integers beyond 2^53', () => {
+  const text =
+    '{"a":[9007199254740993,-12345678901234567890,1e400,0.1234567890123456,9007199254740992],"__proto__":{"b":9007199254740993}}';
+  assert.is(JSON.stringify(readJson(text)), text);
+  assert.equal(readJson('[9007199254740991,1.5]'), [2 ** 53 - 1, 1.5]);
+  assert.is(JSON.stringify(exactValue('-9007199254740993')), '-9007199254740993');
+  assert.match(JSON.stringify(readJson(`[${nested(100_000)},1234567890123456789]`)), '…');
 });
 
 test.run();

@@ -1,5 +1,7 @@
 // The differences between two texts or JSON values, line by line.
 
+import { isLongNumber } from './json.ts';
+
 export interface DiffLine {
   readonly kind: 'same' | 'gone' | 'new';
   readonly text: string;
@@ -17,7 +19,7 @@ function linesOf(value: unknown): readonly string[] {
 
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== 'object' || value === null) return value;
+  if (typeof value !== 'object' || value === null || isLongNumber(value)) return value;
   const fields = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(fields.map(([key, field]) => [key, sorted(field)]));
 }

@@ -2,8 +2,8 @@
 // log messages come on the stream of the answer, and a server that needs input answers with questions.
 
 import { ApiError, send } from './api.ts';
-import { readJson } from './json.ts';
-import { formSchema } from './schema.ts';
+import { isLongNumber, readJson } from './json.ts';
+import { formSchema, labelOf } from './schema.ts';
 import { readEvents } from './sse.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -106,9 +106,8 @@ export function repeated(schema: unknown, value: unknown): Record<string, string
   for (const [name, property] of Object.entries(properties)) {
     const part = Object(value)[name];
     const header = Object(property)['x-mcp-header'];
-    if (typeof header === 'string' && ['string', 'number', 'boolean'].includes(typeof part)) {
-      headers[`Mcp-Param-${header}`] = headerText(String(part));
-    }
+    const isPlain = ['string', 'number', 'boolean'].includes(typeof part) || isLongNumber(part);
+    if (typeof header === 'string' && isPlain) headers[`Mcp-Param-${header}`] = headerText(labelOf(part));
     Object.assign(headers, repeated(property, part));
   }
   return headers;

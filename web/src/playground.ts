@@ -4,7 +4,7 @@
 import { signal } from '@preact/signals';
 import { ApiError, get, messageOf, urlOf } from './api.ts';
 import { continued, type JsonObject, type McpAnswer, type Reply, repeated, request } from './mcp.ts';
-import { formSchema, type Schema } from './schema.ts';
+import { formSchema, labelOf, type Schema } from './schema.ts';
 
 export type ItemKind = 'tools' | 'resources' | 'prompts';
 
@@ -187,7 +187,7 @@ function expanded(uri: string, values: JsonObject): string {
     const value = values[name];
     if (value === undefined || value === '') return '';
     const text =
-      operator === '+' || operator === '#' ? encodeURI(String(value)) : encodeURIComponent(String(value));
+      operator === '+' || operator === '#' ? encodeURI(labelOf(value)) : encodeURIComponent(labelOf(value));
     if (operator === '?' || operator === '&') return `${operator}${name}=${text}`;
     return `${operator === '+' ? '' : operator}${text}`;
   });

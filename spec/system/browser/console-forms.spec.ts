@@ -15,10 +15,10 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('forms of the console in a browser', { timeoutMs: 120_000 });
 const inBrowser = test.needs(canUseConsole, NO_CONSOLE);
 
-const inputSchema = {
-  type: 'object',
-  properties: { amount: { type: 'number', minimum: -1 } },
-};
+const INPUT_SCHEMA = `{"type":"object","properties":{
+  "amount":{"type":"number","minimum":-1},
+  "id":{"type":"integer","default":9007199254740995,"x-mcp-header":"Id"},
+  "part":{"enum":[9007199254740997,9007199254740999]}}}`;
 const config_schema = {
   type: 'object',
   properties: {
@@ -38,8 +38,8 @@ const server = createServer(async (request, response) => {
   const { id, method } = body === '' ? {} : JSON.parse(body);
   const results: Readonly<Record<string, string>> = {
     initialize: `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"},"capabilities":{"tools":{}}}`,
-    'tools/list': `{"tools":[{"name":"count","inputSchema":${JSON.stringify(inputSchema)}}]}`,
-    'tools/call': '{"content":[]}',
+    'tools/list': `{"tools":[{"name":"count","inputSchema":${INPUT_SCHEMA}}]}`,
+    'tools/call': '{"content":[],"structuredContent":{"most":-9007199254740997}}',
   };
   if (method === 'tools/call') called = /"arguments":\s*(\{[^}]*\})/.exec(body)?.[1] ?? body;
   if (id === undefined) response.writeHead(202).end();
@@ -82,6 +82,7 @@ inBrowser('send a number as it is typed, digit by digit', async () => {
   const { page } = watched;
   await page.goto(`${gateway.url}/console/playground?template=numbers&item=count`);
   const field = page.getByLabel(/^amount/);
+  await page.getByLabel(/^id/).fill('1');
   for (const [typed, sent] of [
     ['-0.5', '-0.5'],
     ['1.05', '1.05'],
@@ -92,8 +93,29 @@ inBrowser('send a number as it is typed, digit by digit', async () => {
     await field.clear();
     await field.pressSequentially(typed);
     assert.is(await field.inputValue(), typed);
-    assert.equal(await argumentsOfCall(), `{"amount":${sent}}`);
+    assert.equal(await argumentsOfCall(), `{"id":1,"amount":${sent}}`);
   }
+});
+
+inBrowser('send and show all digits of integers beyond 2^53', async () => {
+  const { page } = watched;
+  await page.goto(`${gateway.url}/console/playground?template=numbers&item=count`);
+  const id = page.getByLabel(/^id/);
+  assert.is(await id.inputValue(), '9007199254740995');
+  await id.fill('9007199254740993');
+  assert.is(await id.inputValue(), '9007199254740993');
+  const request = page.waitForRequest((each) => each.method() === 'POST');
+  assert.equal(await argumentsOfCall(), '{"id":9007199254740993}');
+  assert.is((await request).headers()['mcp-param-id'], '9007199254740993');
+  await page.getByText('"most": -9007199254740997').first().waitFor({ state: 'attached' });
+  await page.getByRole('button', { name: 'JSON', exact: true }).click();
+  const written = page.getByLabel('Arguments as JSON');
+  assert.match(await written.inputValue(), '"id": 9007199254740993');
+  await written.fill('{"id":123456789012345678901,"part":9007199254740999}');
+  assert.equal(await argumentsOfCall(), '{"id":123456789012345678901,"part":9007199254740999}');
+  await page.getByRole('button', { name: 'Form', exact: true }).click();
+  assert.is(await id.inputValue(), '123456789012345678901');
+  assert.is(await page.getByLabel(/^part/).locator('option:checked').textContent(), '9007199254740999');
 });
 
 /** Calls the tool; the arguments as they arrive at its server. */

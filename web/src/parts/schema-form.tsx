@@ -2,6 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import { shortened } from '../format.ts';
+import { exactValue } from '../json.ts';
 import {
   type Choice,
   type Control,
@@ -123,7 +124,7 @@ function Input(props: InputProps) {
   const example = exampleOf(schema);
   if (control.kind === 'json') return <JsonInput {...common} value={value} onChange={onChange} />;
   if (control.kind === 'choice') {
-    const selected = control.choices.findIndex((choice) => choice.value === value);
+    const selected = control.choices.findIndex((choice) => isSame(choice.value, value));
     return (
       <select
         {...common}
@@ -179,13 +180,17 @@ function NumberInput({ value, onChange, ...rest }: NumberInputProps) {
   const [typed, setTyped] = useState({ text: '', value: undefined as unknown });
   const text = value === undefined ? '' : labelOf(value);
   const onInput = ({ currentTarget: input }: { readonly currentTarget: HTMLInputElement }): void => {
-    const next = input.value === '' ? undefined : Number(input.value);
+    const next = input.value === '' ? undefined : numberOfText(input.value);
     setTyped({ text: input.value, value: next });
     onChange(next);
   };
   return (
     <input {...rest} type="number" value={typed.value === value ? typed.text : text} onInput={onInput} />
   );
+}
+
+function numberOfText(text: string): unknown {
+  return /^-?[1-9]\d{15,}$/.test(text) ? exactValue(text) : Number(text);
 }
 
 /** The type of the input by format; other texts have the type `text`. */
@@ -219,7 +224,7 @@ export function JsonInput({ value, onChange, label, ...rest }: JsonInputProps) {
   const onInput = ({ currentTarget: area }: { readonly currentTarget: HTMLTextAreaElement }): void => {
     setText(area.value);
     try {
-      const next = area.value.trim() === '' ? undefined : JSON.parse(area.value);
+      const next = area.value.trim() === '' ? undefined : exactValue(area.value);
       area.setCustomValidity('');
       onChange(next);
     } catch (thrown) {
@@ -231,6 +236,11 @@ export function JsonInput({ value, onChange, label, ...rest }: JsonInputProps) {
   );
 }
 
+/** Long numbers, as objects and arrays, are equal by what they contain. */
+function isSame(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
 interface NamedProps extends SchemaFieldProps {
   readonly label: string;
   readonly hint: string | undefined;
@@ -239,10 +249,11 @@ interface NamedProps extends SchemaFieldProps {
 function SeveralChoices(props: Omit<NamedProps, 'schema'> & { readonly choices: readonly Choice[] }) {
   const { label, hint, choices, value, onChange } = props;
   const selected: readonly unknown[] = Array.isArray(value) ? value : [];
+  const isSelected = (one: unknown): boolean => selected.some((each) => isSame(each, one));
   const toggle = (one: unknown, isOn: boolean): void => {
     const next = choices
       .map((choice) => choice.value)
-      .filter((each) => (each === one ? isOn : selected.includes(each)));
+      .filter((each) => (each === one ? isOn : isSelected(each)));
     onChange(next);
   };
   return (
@@ -253,7 +264,7 @@ function SeveralChoices(props: Omit<NamedProps, 'schema'> & { readonly choices: 
         <label key={choice.label} class="check">
           <input
             type="checkbox"
-            checked={selected.includes(choice.value)}
+            checked={isSelected(choice.value)}
             onChange={(event) => toggle(choice.value, event.currentTarget.checked)}
           />
           {choice.label}
