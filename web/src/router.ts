@@ -37,6 +37,14 @@ export function href(page: PageName, params: Readonly<Record<string, string | un
   return `${CONSOLE.pathname}${page === 'overview' ? '' : page}${query === '' ? '' : `?${query}`}`;
 }
 
+/** The way to another page after an answer, for the page that asks for it now: it leads nowhere if that page was left since. */
+export function navigatorFromHere(): (to: string) => void {
+  const here = route.value;
+  return (to) => {
+    if (route.value === here) navigate(to);
+  };
+}
+
 /** Shows another page, and its address, when it is loaded; until then the present page stays. */
 export function navigate(to: string, { replace = false } = {}): void {
   const url = new URL(to, location.href);

@@ -2,6 +2,7 @@
 // The connection of the latter two can be tested before they are registered.
 
 import { type Signal, useSignal } from '@preact/signals';
+import { useRef } from 'preact/hooks';
 import { isOpen, mayWrite } from '../account.ts';
 import { change, get, messageOf } from '../api.ts';
 import { plural } from '../format.ts';
@@ -21,7 +22,7 @@ import { notify } from '../parts/notices.tsx';
 import { SchemaFields } from '../parts/schema-form.tsx';
 import { Segments } from '../parts/segments.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
-import { href, navigate, route } from '../router.ts';
+import { href, navigatorFromHere, route } from '../router.ts';
 import { initialValue, type Schema } from '../schema.ts';
 import { balancers, readAll, templates } from '../store.ts';
 import type { Instance } from '../types.ts';
@@ -161,20 +162,27 @@ function useSending() {
   const busy = useSignal<'test' | 'save' | undefined>(undefined);
   const result = useSignal<TestResult | undefined>(undefined);
   const error = useSignal<string | undefined>(undefined);
+  const round = useRef(0);
   const run = async (what: 'test' | 'save', send: () => Promise<TestResult | undefined>): Promise<void> => {
+    forget();
+    const mine = round.current;
     busy.value = what;
-    result.value = undefined;
-    error.value = undefined;
+    const isWanted = (): boolean => mine === round.current; // unless it is a test that was given up
     try {
-      result.value = await send();
+      const found = await send();
+      if (isWanted()) result.value = found;
     } catch (thrown) {
-      error.value = messageOf(thrown);
+      if (isWanted()) error.value = messageOf(thrown);
     } finally {
-      busy.value = undefined;
+      if (isWanted()) busy.value = undefined;
     }
   };
   const forget = (): void => {
+    if (busy.value === 'save') return;
+    round.current += 1;
+    busy.value = undefined;
     result.value = undefined;
+    error.value = undefined;
   };
   return { busy: busy.value, result: result.value, error: error.value, run, forget };
 }
@@ -282,10 +290,11 @@ const KINDS: readonly (readonly [RegistrationKind, string])[] = [
 
 /** Leaves the page for that of the template. */
 async function save(path: string, body: object): Promise<undefined> {
+  const leave = navigatorFromHere();
   const instance = await change<Instance>('POST', path, body);
   notify(`${instance.id} is saved.`);
   readAll();
-  navigate(href('template', { name: instance.template_name }));
+  leave(href('template', { name: instance.template_name }));
 }
 
 function NoCommands() {

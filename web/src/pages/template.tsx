@@ -18,7 +18,7 @@ import { AccountsLink, StateBadge } from '../parts/state.tsx';
 import { Empty, Failure, Loading, Partial } from '../parts/status.tsx';
 import { TemplateAccount, type TemplateAuth } from '../parts/template-account.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
-import { href, navigate, route, setParams } from '../router.ts';
+import { href, navigatorFromHere, route, setParams } from '../router.ts';
 import { type Control, controlOf, numberOf, type Schema, textOf } from '../schema.ts';
 import {
   balancers,
@@ -96,9 +96,16 @@ function TemplateView({ name, members, balancer }: TemplateProps & { readonly ba
       <Balancer name={name} balancer={balancer} />
       {data && <TemplateAccount name={name} auth={data.auth} onChanged={reload} />}
       {mayWrite.value && <Deletion name={name} members={members} />}
-      {open && <InstanceDrawer instance={open} onClose={() => setParams({ instance: undefined })} />}
+      {open && <InstanceDrawer instance={open} onClose={() => closeInstance(open)} />}
     </>
   );
+}
+
+/** Unless another one, or another page, was opened since. */
+function closeInstance({ id, template_name }: Instance): void {
+  const { params } = route.value;
+  if (params.get('name') === template_name && params.get('instance') === id)
+    setParams({ instance: undefined });
 }
 
 function Deletion({ name, members }: TemplateProps) {
@@ -122,12 +129,13 @@ function Deletion({ name, members }: TemplateProps) {
           title={`Delete ${name}?`}
           text="Its settings are removed. A template of a definition file is listed again, with its defaults."
           action="Delete"
-          run={() => deleteTemplate(name)}
-          done={`${name} is deleted.`}
-          onDone={(isDone) => {
-            readAll();
-            if (isDone) navigate(href('overview'));
+          run={async () => {
+            const leave = navigatorFromHere();
+            await deleteTemplate(name);
+            leave(href('overview'));
           }}
+          done={`${name} is deleted.`}
+          onDone={readAll}
           onClose={() => {
             asks.value = false;
           }}
@@ -259,8 +267,9 @@ function Weight({ instance }: { readonly instance: Instance }) {
   if (!mayWrite.value) return <Cell name="weight">{instance.weight}</Cell>;
   const save = async (input: HTMLInputElement): Promise<void> => {
     if (!input.reportValidity()) return;
-    if (input.valueAsNumber !== instance.weight) await setWeight(instance, input.valueAsNumber);
-    draft.value = undefined;
+    const { value } = input;
+    if (Number(value) !== instance.weight) await setWeight(instance, Number(value));
+    if (draft.value === value) draft.value = undefined;
   };
   return (
     <label class="weight">
@@ -353,9 +362,10 @@ function SettingInput({ schema, value, onSet, ...rest }: SettingInputProps) {
   const control = controlOf(schema);
   const shown = typeof value === 'string' ? value : JSON.stringify(value);
   const onChange = async ({ currentTarget: field }: { readonly currentTarget: FormField }): Promise<void> => {
-    const next = readOf(control, field.value);
+    const written = field.value;
+    const next = readOf(control, written);
     field.setCustomValidity(next === undefined ? 'Invalid JSON' : '');
-    if (field.reportValidity() && !(await onSet(next))) field.value = shown;
+    if (field.reportValidity() && !(await onSet(next)) && field.value === written) field.value = shown;
   };
   const common = { ...rest, disabled: !mayWrite.value, required: true, onChange };
   if (control.kind === 'choice') {

@@ -87,7 +87,7 @@ export function UsersPage() {
         )}
       </Part>
       {opened.value !== undefined && (
-        <AccountDialog opened={opened} users={users} keys={keys} onClose={close} />
+        <AccountDialog key={opened.value} opened={opened} users={users} keys={keys} onClose={close} />
       )}
     </>
   );
@@ -114,16 +114,20 @@ interface AccountDialogProps {
 
 function AccountDialog({ opened, users, keys, onClose }: AccountDialogProps) {
   const now = opened.value;
+  const close = (): void => {
+    // The answer to a dialog that was closed closes no other one.
+    if (opened.value === now) onClose();
+  };
   switch (now?.dialog) {
     case 'user':
-      return <NewUser onClose={onClose} onDone={users.reload} />;
+      return <NewUser onClose={close} onDone={users.reload} />;
     case 'change':
-      return <ChangeUser user={now.subject} onClose={onClose} onDone={users.reload} />;
+      return <ChangeUser user={now.subject} onClose={close} onDone={users.reload} />;
     case 'delete':
       return (
         <DeleteUser
           user={now.subject}
-          onClose={onClose}
+          onClose={close}
           onDone={() => {
             users.reload();
             keys.reload();
@@ -133,7 +137,7 @@ function AccountDialog({ opened, users, keys, onClose }: AccountDialogProps) {
     case 'key':
       return (
         <NewKey
-          onClose={onClose}
+          onClose={close}
           onDone={(key) => {
             keys.reload();
             opened.value = { dialog: 'shown', key };
@@ -141,11 +145,11 @@ function AccountDialog({ opened, users, keys, onClose }: AccountDialogProps) {
         />
       );
     case 'shown':
-      return <ShownKey text={now.key} onClose={onClose} />;
+      return <ShownKey text={now.key} onClose={close} />;
     case 'changeKey':
-      return <ChangeKey apiKey={now.subject} onClose={onClose} onDone={keys.reload} />;
+      return <ChangeKey apiKey={now.subject} onClose={close} onDone={keys.reload} />;
     case 'revoke':
-      return <RevokeKey apiKey={now.subject} onClose={onClose} onDone={keys.reload} />;
+      return <RevokeKey apiKey={now.subject} onClose={close} onDone={keys.reload} />;
     default:
       return null;
   }

@@ -12,7 +12,7 @@ import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { ViewChosen } from '../parts/view-chosen.tsx';
 import { ViewPreview } from '../parts/view-preview.tsx';
 import { type TemplateTools, useTools, ViewTools } from '../parts/view-tools.tsx';
-import { href, navigate, route } from '../router.ts';
+import { href, navigatorFromHere, route } from '../router.ts';
 import { templates } from '../store.ts';
 import { NEW_VIEW, type ViewDraft, withNames } from '../view-draft.ts';
 import { draftOf, faultsOf, ifMatch, type ViewRecord } from '../views.ts';
@@ -70,11 +70,12 @@ function Editor({ record, onReload }: EditorProps) {
     event.preventDefault();
     isBusy.value = true;
     faults.value = NO_FAULTS;
+    const leave = navigatorFromHere();
     try {
       if (record === undefined) await refuseTaken(draft.id);
       await change('PUT', `gateway/views/${draft.id}`, draft, record && ifMatch(record));
       notify(`The view ${draft.id} is in force.`);
-      navigate(href('views'));
+      leave(href('views'));
     } catch (thrown) {
       isOutdated.value = codeOf(thrown) === 'PRECONDITION_FAILED';
       if (codeOf(thrown) === 'DUPLICATE_VIEW') faults.value = new Map([['id', messageOf(thrown)]]);

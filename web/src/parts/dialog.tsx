@@ -59,10 +59,17 @@ interface ConfirmProps {
 /** Asks for confirmation of an irreversible action, and carries it out. */
 export function Confirm({ title, text, action, run, done, onDone, onClose }: ConfirmProps) {
   const [isBusy, setBusy] = useState(false);
+  const isOpen = useRef(true);
+  useEffect(
+    () => () => {
+      isOpen.current = false;
+    },
+    [],
+  );
   const confirm = async (): Promise<void> => {
     setBusy(true);
     onDone(await attempt(run, done));
-    onClose();
+    if (isOpen.current) onClose(); // or it closed another one, opened since
   };
   return (
     <Dialog title={title} onClose={onClose}>

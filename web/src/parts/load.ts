@@ -74,6 +74,8 @@ export function usePages<T, Name extends string>(path: string, name: Name, key?:
   const [error, setError] = useState<string | undefined>();
   const [isBusy, setBusy] = useState(false);
   const round = useRef(0);
+  /** The number of items that the user wants to see: the answer with some may be dropped because the list is read again. */
+  const asked = useRef(0);
   const read = async (start: Shown<T>, count: number): Promise<void> => {
     round.current += 1;
     const mine = round.current;
@@ -93,6 +95,7 @@ export function usePages<T, Name extends string>(path: string, name: Name, key?:
         next = page.next_cursor;
         partial = page.partial ?? NO_NODES;
       } while (next !== null && items.length < count);
+      asked.current = items.length;
       setShown({ path, items, next, partial });
       setError(undefined);
     } catch (thrown) {
@@ -103,7 +106,8 @@ export function usePages<T, Name extends string>(path: string, name: Name, key?:
   };
   const isCurrent = shown?.path === path;
   const reload = (): void => {
-    void read({ path, items: [], next: null, partial: NO_NODES }, isCurrent ? shown.items.length : 0);
+    if (!isCurrent) asked.current = 0;
+    void read({ path, items: [], next: null, partial: NO_NODES }, asked.current);
   };
   useEffect(() => {
     reload();
@@ -112,6 +116,10 @@ export function usePages<T, Name extends string>(path: string, name: Name, key?:
     };
   }, [path, key]);
   useSignedIn(error, reload);
-  const more = isCurrent && shown.next !== null ? () => void read(shown, shown.items.length + 1) : undefined;
+  const readMore = (start: Shown<T>): void => {
+    asked.current = start.items.length + PAGE;
+    void read(start, start.items.length + 1);
+  };
+  const more = isCurrent && shown.next !== null ? () => readMore(shown) : undefined;
   return { items: shown?.items, partial: shown?.partial ?? NO_NODES, error, reload, more, isBusy };
 }
