@@ -41,6 +41,7 @@ function Shell() {
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
   const [isMenuOpen, setMenuOpen] = useState(false);
+  const menu = useRef<HTMLButtonElement>(null);
   const title = isPage(page) ? PAGES[page].title : 'Not found';
   useEffect(() => {
     document.title = `${title} · Stagedoor`;
@@ -48,6 +49,16 @@ function Shell() {
     if (!isFirst.current) main.current?.focus();
     isFirst.current = false;
   }, [page]);
+  useEffect(() => {
+    if (!isMenuOpen) return;
+    const close = ({ key }: KeyboardEvent): void => {
+      if (key !== 'Escape') return;
+      setMenuOpen(false);
+      menu.current?.focus();
+    };
+    addEventListener('keydown', close);
+    return () => removeEventListener('keydown', close);
+  }, [isMenuOpen]);
   return (
     <div class="shell">
       <a class="skip" href="#main">
@@ -59,6 +70,7 @@ function Shell() {
             <Logo />
           </a>
           <button
+            ref={menu}
             type="button"
             class="plain menu"
             aria-expanded={isMenuOpen}

@@ -10,17 +10,20 @@ interface DialogProps {
   readonly onClose: () => void;
   /** True for a dialog at the right edge, in the full height of the window. */
   readonly isDrawer?: boolean;
+  /** True when what opened it is about to go: the focus goes to the page. */
+  readonly isOpenerGone?: { readonly current: boolean };
   readonly children: ComponentChildren;
 }
 
-export function Dialog({ title, onClose, isDrawer = false, children }: DialogProps) {
+export function Dialog({ title, onClose, isDrawer = false, isOpenerGone, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
   useEffect(() => {
     const opener = document.activeElement as HTMLElement | null;
     dialog.current?.showModal();
     // The browser restores the focus when a dialog is closed, not when it is removed.
-    return () => opener?.focus();
+    return () =>
+      (opener?.isConnected && !isOpenerGone?.current ? opener : document.getElementById('main'))?.focus();
   }, []);
   return (
     <dialog
@@ -60,6 +63,7 @@ interface ConfirmProps {
 export function Confirm({ title, text, action, run, done, onDone, onClose }: ConfirmProps) {
   const [isBusy, setBusy] = useState(false);
   const isOpen = useRef(true);
+  const isDone = useRef(false);
   useEffect(
     () => () => {
       isOpen.current = false;
@@ -68,11 +72,12 @@ export function Confirm({ title, text, action, run, done, onDone, onClose }: Con
   );
   const confirm = async (): Promise<void> => {
     setBusy(true);
-    onDone(await attempt(run, done));
+    isDone.current = await attempt(run, done);
+    onDone(isDone.current);
     if (isOpen.current) onClose(); // or it closed another one, opened since
   };
   return (
-    <Dialog title={title} onClose={onClose}>
+    <Dialog title={title} onClose={onClose} isOpenerGone={isDone}>
       <p>{text}</p>
       <div class="actions end">
         <button type="button" onClick={onClose}>
