@@ -183,6 +183,23 @@ test('what goes by the listed name follows it: limits, what is always listed, an
   assert.equal([moved.always, moved.limits], [['list*', 'tickets'], {}]);
 });
 
+test('a new name of one tool leaves those confirmed that want the former one', () => {
+  const from = ['desk', 'files', 'away'].map((template) => ({ template }));
+  const view: ViewDraft = { id: 'support', from, confirm: ['drop'] };
+  const known = new Map(['desk', 'files'].map((template) => [template, { tools: [{ name: 'drop' }] }]));
+  const words = { name: 'remove', description: '' };
+  assert.equal(withWords(view, 'desk', 'drop', words, known).confirm, ['remove', 'drop']);
+  const unasked = withWords(view, 'desk', 'drop', { ...words, isConfirmed: false }, known);
+  assert.equal(
+    unasked.confirm?.filter((glob) => !glob.startsWith('!')),
+    ['drop'],
+  );
+  known.delete('files');
+  assert.equal(withWords(view, 'desk', 'drop', words, known).confirm, ['remove']);
+  const prefixed = { ...view, names: 'prefixed', confirm: ['desk__drop'] } as const;
+  assert.equal(withWords(prefixed, 'desk', 'drop', words, known).confirm, ['desk__remove']);
+});
+
 test('what goes by listed names follows another form of all names', () => {
   const from: readonly ViewSource[] = [
     { template: 'github', rename: { list: 'tickets' } },

@@ -136,12 +136,11 @@ export function isConfirmed(view: ViewDraft, source: ViewSource, own: string): b
   return matcherOf(view.confirm ?? [])(listedName(view, source, own));
 }
 
-/** The view with all names in the other form. `known`: the tools by template. */
-export function withNames(
-  view: ViewDraft,
-  names: 'bare' | 'prefixed',
-  known: ReadonlyMap<string, { readonly tools?: readonly Tool[] }>,
-): ViewDraft {
+/** The tools by template. */
+type KnownTools = ReadonlyMap<string, { readonly tools?: readonly Tool[] }>;
+
+/** The view with all names in the other form. */
+export function withNames(view: ViewDraft, names: 'bare' | 'prefixed', known: KnownTools): ViewDraft {
   if ((view.names ?? 'bare') === names) return view;
   const next = { ...view, names };
   const moves = view.from.flatMap((source) => {
@@ -194,6 +193,7 @@ export function withWords(
   template: string,
   own: string,
   words: { readonly name: string; readonly description: string; readonly isConfirmed?: boolean },
+  known: KnownTools = new Map(),
 ): ViewDraft {
   const source = sourceOf(view, template);
   if (source === undefined) return view;
@@ -203,8 +203,19 @@ export function withWords(
   const changed = { ...source, ...Object.fromEntries(moved), rename: set(source.rename, own, name, own) };
   const described = set(renamed(source.describe, before, name), name, words.description, '');
   const next = cleaned<ViewSource>({ ...changed, describe: described });
-  const moves = [[listedName(view, source, own), listedName(view, next, own)] as const];
-  return withSource(withListed(view, moves, words.isConfirmed), next);
+  const [listed, now] = [listedName(view, source, own), listedName(view, next, own)];
+  const result = withSource(withListed(view, [[listed, now]], words.isConfirmed), next);
+  if (listed === now || !isWished(result, listed, known)) return result;
+  return withListed(result, [[listed, listed]], isConfirmed(view, source, own));
+}
+
+/** Whether a known tool of the view wants this name. */
+function isWished(view: ViewDraft, listed: string, known: KnownTools): boolean {
+  return view.from.some((source) =>
+    known
+      .get(source.template)
+      ?.tools?.some(({ name }) => listedName(view, source, name) === listed && chooser(source)(name)),
+  );
 }
 
 export function withSource(view: ViewDraft, source: ViewSource): ViewDraft {

@@ -87,7 +87,7 @@ export function ViewChosen({ view, known, faults, onChange }: ViewChosenProps) {
         <WordsDialog
           {...entry}
           view={view}
-          onSave={(words) => onChange(withWords(view, entry.source.template, entry.tool.name, words))}
+          onSave={(words) => onChange(withWords(view, entry.source.template, entry.tool.name, words, known))}
           onClose={() => {
             edited.value = undefined;
           }}
