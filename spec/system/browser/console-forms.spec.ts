@@ -51,12 +51,9 @@ const server = createServer(async (request, response) => {
 test.before(async () => {
   if (!canUseConsole) return;
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  const definition = { name: 'secret', description: 'd', version: '1.0.0', transport: 'http' };
-  mkdirSync(folder('secret'));
-  writeFileSync(
-    folder('secret', 'template.json'),
-    JSON.stringify({ ...definition, endpoint: endpoint(), config_schema }),
-  );
+  define('secret', config_schema);
+  const isFast = { type: 'boolean', header_mapping: 'X-Fast' };
+  define('plain', { type: 'object', properties: { isFast }, required: ['isFast'] });
   gateway = await startHarness({ env: { GATEWAY_TEMPLATES_DIR: folder() } });
   await register(gateway.admin, 'numbers', [{ id: 'one', endpoint: endpoint() }]);
   browser = await launchBrowser();
@@ -76,6 +73,15 @@ inBrowser('leave a secret default to the gateway, also one that is required', as
   const registered = page.waitForRequest((request) => request.method() === 'POST');
   await page.getByRole('button', { name: 'Register', exact: true }).click();
   assert.equal((await registered).postDataJSON(), { template_name: 'secret', config: { team: 'search' } });
+});
+
+inBrowser('send what they show, also when nothing is entered', async () => {
+  const { page } = watched;
+  await page.goto(`${gateway.url}/console/register?template=plain`);
+  await page.getByLabel('isFast').waitFor();
+  const registered = page.waitForRequest((request) => request.method() === 'POST');
+  await page.getByRole('button', { name: 'Register', exact: true }).click();
+  assert.equal((await registered).postDataJSON(), { template_name: 'plain', config: { isFast: false } });
 });
 
 inBrowser('send a number as it is typed, digit by digit', async () => {
@@ -126,6 +132,13 @@ async function argumentsOfCall(): Promise<string> {
   await page.getByRole('button', { name: 'Call', exact: true }).click();
   await (await answered).finished();
   return called;
+}
+
+/** Writes the definition of a template into the folder of the gateway. */
+function define(name: string, schema: object): void {
+  const definition = { name, description: 'd', version: '1.0.0', transport: 'http', endpoint: endpoint() };
+  mkdirSync(folder(name));
+  writeFileSync(folder(name, 'template.json'), JSON.stringify({ ...definition, config_schema: schema }));
 }
 
 function endpoint(): string {

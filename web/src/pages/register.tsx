@@ -61,10 +61,12 @@ export function RegisterPage() {
   const isDefinable = definition !== undefined && edited === undefined;
   const usual = isDefinable ? 'definition' : kindOf(edited);
   const kind = chosen.value === 'definition' ? usual : (chosen.value ?? usual);
+  const schema = definition?.config_schema ?? {};
+  const entered = config.value ?? initialValue(schema) ?? {};
   const register = (form: HTMLFormElement): Promise<void> =>
     sending.run('save', () =>
       kind === 'definition'
-        ? save('servers', { template_name: template.value, config: config.value ?? {} })
+        ? save('servers', { template_name: template.value, config: entered })
         : save('gateway/register', bodyOf(form, kind, edited)),
     );
   const onSubmit = (event: SubmitEvent): void => {
@@ -96,7 +98,7 @@ export function RegisterPage() {
         />
         {kind !== 'endpoint' && isOpen.value && <NoCommands />}
         {kind === 'definition' ? (
-          <DefinitionFields key={template.value} schema={definition?.config_schema ?? {}} config={config} />
+          <DefinitionFields key={template.value} schema={schema} value={entered} config={config} />
         ) : (
           <ConnectionFields kind={kind} edited={edited} />
         )}
@@ -123,16 +125,17 @@ function Heading({ edited }: { readonly edited: Instance | undefined }) {
 
 interface DefinitionFieldsProps {
   readonly schema: Schema;
-  /** Undefined until something is entered. */
+  readonly value: unknown;
+  /** Gets what is entered. */
   readonly config: Signal<unknown>;
 }
 
-function DefinitionFields({ schema, config }: DefinitionFieldsProps) {
+function DefinitionFields({ schema, value, config }: DefinitionFieldsProps) {
   return (
     <SchemaFields
       schema={schema}
       root={schema}
-      value={config.value ?? initialValue(schema)}
+      value={value}
       onChange={(next) => {
         config.value = next;
       }}
