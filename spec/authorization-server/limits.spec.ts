@@ -2,7 +2,8 @@
 
 import * as assert from 'uvu/assert';
 import { Clients } from '../../src/authorization-server/clients/clients.ts';
-import { systemClock } from '../../src/domain/time/clock.ts';
+import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
+import { DAY_MS, systemClock } from '../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { appFor } from '../helpers/http/app.ts';
 import { begin, REDIRECT, register, startSignIn } from '../helpers/identity/sign-in.ts';
@@ -52,6 +53,19 @@ test('of registrations without a user stays bounded, however many come at once',
   time.nowMs += 11 * 60_000;
   for (let round = 0; round < 10; round += 1) await registerAtOnce(20);
   assert.ok((await store.count(unused)) < 1_020, String(await store.count(unused)));
+});
+
+test('a client that a user has allowed stays, though its use was not stored at first', async () => {
+  const { store, time, clients } = setUp();
+  const { id } = await clients.register({ redirect_uris: [REDIRECT] });
+  const { replace } = store;
+  store.replace = () => Promise.reject(databaseUnavailable('away'));
+  assert.is(await endOf(clients.used(id)), 'DATABASE_UNAVAILABLE');
+  store.replace = replace;
+  await clients.used(id);
+  time.nowMs += 2 * DAY_MS;
+  await store.sweep(new Date(time.nowMs).toISOString());
+  assert.is((await clients.find(id, 'here'))?.id, id);
 });
 
 test.run();

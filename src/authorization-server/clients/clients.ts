@@ -196,11 +196,14 @@ export class Clients {
     const [row] = await store.find('client', [key]);
     if (row === undefined) return;
     const beforeMs = Date.parse(usedAtOf(row) ?? '');
-    this.#usedAtMs.set(key, wasUsed(beforeMs) ? beforeMs : clock.wall());
-    if (wasUsed(beforeMs)) return;
-    const usedAt = new Date(clock.wall()).toISOString();
-    const expiresAt = row.expiresAt && new Date(clock.wall() + USED_MS).toISOString();
-    await store.replace({ ...row, usedAt, expiresAt }, row.version);
+    const nowMs = clock.wall();
+    if (!wasUsed(beforeMs)) {
+      const usedAt = new Date(nowMs).toISOString();
+      const expiresAt = row.expiresAt && new Date(nowMs + USED_MS).toISOString();
+      await store.replace({ ...row, usedAt, expiresAt }, row.version);
+    }
+    // After it is stored: a failed write is tried again with the next use.
+    this.#usedAtMs.set(key, wasUsed(beforeMs) ? beforeMs : nowMs);
   }
 
   #rowOf(client: ClientRecord, keptMs: number | undefined): Omit<OAuthRow, 'version'> {
