@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { appFor } from '../helpers/http/app.ts';
-import { startSignIn } from '../helpers/identity/sign-in.ts';
+import { Browser, begin, REDIRECT, register, startSignIn } from '../helpers/identity/sign-in.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('redirect URIs');
@@ -68,6 +68,19 @@ test('a private scheme has a dot, or a name behind it', async () => {
     ],
   ])
     assert.is(await statusFor(uri), 201, uri);
+});
+
+test('one with a query may be sent as it is', async () => {
+  const redirectUri = `${REDIRECT}?from=gateway`;
+  const { client_id: id } = await register(app.url, { client_name: 'a', redirect_uris: [redirectUri] });
+  const { page } = await begin(app.url, { client_id: id, redirect_uris: [redirectUri] });
+  assert.is(page.status, 200);
+  const fields = [
+    `client_id=${id}&redirect_uri=${redirectUri}&response_type=code`,
+    'code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=S256',
+  ];
+  const sent = await new Browser(app.url).open(`/oauth/authorize?${fields.join('&')}`);
+  assert.is(sent.status, 200, sent.text.slice(-400));
 });
 
 test.run();

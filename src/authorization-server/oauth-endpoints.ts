@@ -20,6 +20,7 @@ import {
   fieldsOf,
   formOf,
   type OAuthExchange,
+  queryOf,
   sendBusy,
   sendJson,
   sendPage,
@@ -174,8 +175,7 @@ export class Endpoints {
         : [userPrincipalId(signedIn.user.id), KNOWN_PER_MINUTE];
     if (this.#authorizing.add(key, this.#options.clock.now()).count > most)
       return sendPage(response, tooManyPage(), ['Retry-After', '60']);
-    const [, query = ''] = (request.url ?? '').split('?', 2);
-    const fields = new URLSearchParams(query);
+    const fields = queryOf(request);
     // A sign-in begins with the client as the store has it: another node may have removed it.
     this.#options.clients.forget(fields.get('client_id') ?? '');
     if ((fields.get('response_mode') ?? 'query') !== 'query')

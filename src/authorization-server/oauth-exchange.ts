@@ -39,6 +39,12 @@ export async function formOf(request: IncomingMessage, type = FORM): Promise<str
   return type === FORM && hasManyFields(text) ? undefined : text;
 }
 
+/** The query of the request, in which a further question mark is part of a value. Source: RFC 3986, 3.4. */
+export function queryOf({ url = '' }: Pick<IncomingMessage, 'url'>): URLSearchParams {
+  const mark = url.indexOf('?');
+  return new URLSearchParams(mark === -1 ? '' : url.slice(mark + 1));
+}
+
 /** `issuer`: the address of the gateway. `url`: path and query. `body`: of a POST. */
 export function copyFor(
   { request }: Pick<OAuthExchange, 'request'>,

@@ -14,7 +14,7 @@ import { type ConnectGoal, type ConnectLinks, mayConnect } from '../../vault/con
 import type { AccountTarget } from '../../vault/oauth-backends.ts';
 import { OAuthRefusal } from '../../vault/oauth-requests.ts';
 import type { Vault } from '../../vault/vault.ts';
-import { type OAuthExchange, redirect, sendJson, sendPage } from '../oauth-exchange.ts';
+import { type OAuthExchange, queryOf, redirect, sendJson, sendPage } from '../oauth-exchange.ts';
 import type { LoginContext, LoginForm } from '../sign-ins/login-form.ts';
 import { ownFormOf, type SignedIn, type SignIns } from '../sign-ins/sign-ins.ts';
 import { connectedPage, connectPage, listPage, othersPage } from './connection-html.ts';
@@ -190,12 +190,11 @@ export class ConnectionPages {
     const { request, response } = exchange;
     const signedIn = await this.#signedIn(exchange);
     if (signedIn === undefined) return sendPage(response, UNKNOWN_STATE);
-    const [, query = ''] = (request.url ?? '').split('?', 2);
     const { accounts, auth } = this.#options;
     const vault = await accounts.open();
     try {
       const { target, owner } = await vault.finish(
-        new URLSearchParams(query),
+        queryOf(request),
         signedIn.formToken,
         async ({ target: { template, id: instanceId }, owner }) => {
           const present = await this.#signedIn(exchange);

@@ -9,7 +9,7 @@ import { oauthKey } from '../../persistence/oauth-rows.ts';
 import type { OAuthRow } from '../../persistence/oauth-store.ts';
 import { COMMAND_LINE } from '../clients/client-record.ts';
 import { DEVICE_PATH } from '../metadata.ts';
-import { formOf, type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
+import { formOf, type OAuthExchange, queryOf, redirect, sendPage } from '../oauth-exchange.ts';
 import { readPayload } from '../payload.ts';
 import { ownFormOf, type SignedIn } from '../sign-ins/sign-ins.ts';
 import type { InteractionOptions } from './interaction.ts';
@@ -98,11 +98,9 @@ export class DevicePages {
   }
 
   async #enter({ request, response }: OAuthExchange): Promise<void> {
-    const text =
-      request.method === 'POST'
-        ? ((await formOf(request)) ?? '')
-        : ((request.url ?? '').split('?', 2)[1] ?? '');
-    const written = new URLSearchParams(text).get('user_code');
+    const sent =
+      request.method === 'POST' ? new URLSearchParams((await formOf(request)) ?? '') : queryOf(request);
+    const written = sent.get('user_code');
     if (written === null) return sendPage(response, codePage());
     const code = codeIn(written);
     if (code === undefined)
