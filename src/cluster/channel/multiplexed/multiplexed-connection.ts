@@ -82,9 +82,9 @@ export class MultiplexedConnection {
   constructor(options: MultiplexedConnectionOptions) {
     const { connector, clock } = options;
     this.#options = options;
-    this.#cancelOpening = clock.background.alarm(LIMITS.connectMs, () => this.destroy());
     const socket = connector.connect({ buffer: READ_BUFFER, callback: (length) => this.#read(length) });
     this.#socket = socket;
+    this.#cancelOpening = clock.background.alarm(LIMITS.connectMs, () => this.destroy());
     this.#writer = new MessageWriter(socket, () => this.#sendPending());
     socket.once(connector.connectedEvent, () => this.#upgrade());
     socket.on('end', () => this.destroy());
