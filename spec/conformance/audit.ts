@@ -55,7 +55,11 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
   });
 
   declare('lists calls among changes, and filters both by their fields', async ({ audit }) => {
-    const calls = [call(1, { tool: 'echo' }), call(3, { template: 'other', ...whole }), call(5, {})];
+    const calls = [
+      call(1, { tool: 'echo' }),
+      call(3, { template: 'other', ...whole }),
+      call(5, { view: 'support' }),
+    ];
     const changes = [entry(0), { ...entry(2), ...full, id: entry(2).id }, entry(4)];
     await audit.append(changes);
     for (const each of calls) await audit.appendCalls(blockOf([each]));
@@ -68,6 +72,7 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await ids({ tool: 'echo' }), [1]);
     assert.equal(await ids({ template: 'other', outcome: 'failed' }), [3]);
     assert.equal(await ids({ template: 'other', outcome: 'result' }), []);
+    assert.equal(await ids({ view: 'support' }), [5]);
     assert.equal(await ids({ actor: String(full.actor) }), [2]);
     assert.equal(await ids({ actor: full.actorName }), [2]);
     assert.equal(await ids({ status: 204 }), [2]);

@@ -82,8 +82,8 @@ export class OrmAudit implements AuditStore {
   }
 
   async list(page: AuditPage, inTurn: InTurn = inNextTurn): Promise<AuditEntry[]> {
-    const { action, template, tool, outcome } = page;
-    const isOfCalls = action === CALL_ACTION || (template ?? tool ?? outcome) !== undefined;
+    const { action, template, tool, view, outcome } = page;
+    const isOfCalls = action === CALL_ACTION || (template ?? tool ?? view ?? outcome) !== undefined;
     const changes = isOfCalls ? [] : await this.#findChanges(page, inTurn);
     const calls = action === undefined || action === CALL_ACTION ? await this.#findCalls(page, inTurn) : [];
     return [...changes, ...calls].sort(newestFirst).slice(0, page.limit);
@@ -122,7 +122,7 @@ export class OrmAudit implements AuditStore {
    */
   async #findCalls({ limit, before, from, ...filter }: AuditPage, inTurn: InTurn): Promise<AuditEntry[]> {
     const found: AuditEntry[] = [];
-    const texts = [filter.actor, filter.template, filter.tool].flatMap((text) =>
+    const texts = [filter.actor, filter.template, filter.tool, filter.view].flatMap((text) =>
       text === undefined ? [] : [toDocument(text)],
     );
     // The block of an entry before that id may end after the id.
