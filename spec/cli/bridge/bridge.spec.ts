@@ -178,6 +178,28 @@ test('answers that it is unknown whether a call took effect when its answer brea
   }
 });
 
+test('continues an answer whose stream breaks off again before its next event, until the stream ends', async () => {
+  const answer = '{"jsonrpc":"2.0","id":1,"result":{}}';
+  for (const isAnswered of [true, false]) {
+    const continued: unknown[] = [];
+    const { bridge, lines } = await open((request, response) => {
+      const { 'last-event-id': after } = request.headers;
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      if (after === undefined)
+        return void response.write('retry: 1\nid: 1\ndata:\n\n', () => response.destroy());
+      const isSecond = continued.push(after) === 2;
+      if (isSecond) return void response.end(isAnswered ? `data: ${answer}\n\n` : '');
+      return void response.write('retry: 1\n\n', () => response.destroy());
+    });
+    bridge.receive('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay"}}');
+    assert.ok(await eventually(async () => lines.length === 1, Boolean));
+    assert.equal(continued, ['1', '1']);
+    if (isAnswered) assert.equal(lines, [answer]);
+    else assert.equal(JSON.parse(lines[0] ?? '').error.data, { delivered: 'unknown' });
+    await bridge.close();
+  }
+});
+
 test('sets the state of its client again in a new session, and repeats no call that perhaps took effect', async () => {
   const sent: string[] = [];
   let session = 'a';

@@ -177,7 +177,9 @@ export class Bridge {
       if (message.method === INITIALIZE) this.#startSession(response);
       const end = await readMessages(response, (data) => this.#answer(pending, data));
       if (signal.aborted || !message.ids.some((id) => this.#pending.has(idKey(id)))) return;
-      if (end.lastEventId !== undefined && message.modernVersion === undefined) lastEventId = end.lastEventId;
+      // A continued answer that broke before its next event is continued after the same one.
+      const after = end.lastEventId ?? (end.isBroken ? lastEventId : undefined);
+      if (after !== undefined && message.modernVersion === undefined) lastEventId = after;
       else if (mayBeSentTwice(message) && (isFirst || message.method === LISTEN)) lastEventId = undefined;
       else throw new LostRequest('the gateway ended the answer before it was complete');
       await delay(end.retryMs ?? RETRY_MS, undefined, { signal });

@@ -160,12 +160,13 @@ const NOT_DELIVERED: readonly string[] = [
 ];
 
 /**
- * Passes on the messages of an answer one after the other. A broken answer counts as ended. Resolves with the id of the last
- * event, undefined when the answer cannot be continued, and the wait before the next request that the gateway asked for, in ms.
+ * Passes on the messages of an answer one after the other. Resolves with the id of the last event, undefined without one; the
+ * wait before the next request that the gateway asked for, in ms; and whether the answer broke off before its end.
  */
 export async function readMessages(response: Response, take: (data: Buffer) => Promise<void>) {
   const isStream = response.headers.get('content-type')?.startsWith(EVENT_STREAM_TYPE) === true;
   const events: Buffer[] = [];
+  let isBroken = false;
   const reader = new SseReader(LIMITS.backendMessageBytes, (data, type) => {
     if (type === 'message' && data.length > 0) events.push(data);
   });
@@ -179,7 +180,7 @@ export async function readMessages(response: Response, take: (data: Buffer) => P
         for (const event of events.splice(0)) await take(event);
       }
   } catch {
-    // It broke or was aborted: the caller requests the missing messages again.
+    isBroken = true; // or aborted: the caller requests the missing messages again
   }
-  return { lastEventId: reader.lastEventId || undefined, retryMs: reader.retryMs };
+  return { lastEventId: reader.lastEventId || undefined, retryMs: reader.retryMs, isBroken };
 }
