@@ -313,6 +313,31 @@ for (const hop of ['session', 'instance'] as const)
     }
   });
 
+test('a request after a rest does not wait for a ping from before it', async () => {
+  mock.timers.enable({ apis: ['setInterval'] });
+  try {
+    let nowMs = 0;
+    const a = await deployment.node(A, { clock: { ...systemClock, now: () => nowMs } });
+    const b = await cutNode();
+    deployment.rows.set(B, b.member);
+    const left = await forward(a, B);
+    for (let turns = 0; turns < 20; turns += 1) await turn(); // its ping is on the way
+    left.forwarding?.cancel();
+    b.heal();
+    nowMs += 60_000;
+    const later = await forward(a, B, { hop: 'instance' });
+    for (let turns = 0; turns < 20; turns += 1) await turn();
+    nowMs += 1_000;
+    mock.timers.tick(1_000);
+    await later.over.promise;
+    assert.equal([later.error, later.text], [undefined, 'served']);
+    a.peers.close();
+    b.close();
+  } finally {
+    mock.timers.reset();
+  }
+});
+
 const KEYS = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]);
 
 /** A node that gets nothing over connections from before `heal`, as TCP after a long cut, and answers over others. */

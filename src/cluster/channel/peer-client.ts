@@ -166,6 +166,7 @@ export class PeerClient {
       return;
     }
     if (this.#stopPings === undefined) {
+      this.#giveUpPing(); // from before the rest, in which its connection may have died
       this.#tickedAtMs = this.#options.clock.now();
       this.#stopPings = this.#options.clock.background.every(PING_MS, () => this.#tick());
     }
@@ -342,7 +343,7 @@ export class PeerClient {
   #pinged(answer: string | undefined | Error): void {
     if (typeof answer !== 'string') {
       if (codeOf(answer) !== 'ETIMEDOUT') this.#options.suspect();
-      this.#silentSinceMs ??= this.#options.clock.now();
+      if (this.#exchanges.size > 0) this.#silentSinceMs ??= this.#options.clock.now();
       return;
     }
     this.#heard();
