@@ -49,7 +49,7 @@ export interface Backends {
    */
   exchange(request: ExchangeRequest, options: StatelessOptions): Observable<SourcedEvent>;
   /**
-   * Emits changes of lists, perhaps also of lists that are not wanted, and updates of the named resources, of all
+   * Emits changes of lists, at any rate and perhaps also of lists that are not wanted, and updates of the named resources, of all
    * present and later instances. Cold: backends are subscribed while there is a subscriber. Never errors; completes
    * when the gateway closes, or when the template was deleted and is not in use any more.
    */

@@ -1,7 +1,7 @@
 // All templates as one server, for clients without a session; the same for sessions is in sessions/aggregate-session.spec.ts.
 
 import { mock } from 'node:test';
-import { firstValueFrom, of, Subject, throwError } from 'rxjs';
+import { EMPTY, firstValueFrom, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { noHealthyInstance } from '../../../src/domain/errors/backend-errors.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
@@ -9,11 +9,12 @@ import type { Owner } from '../../../src/domain/mcp/client.ts';
 import type { ListField } from '../../../src/domain/mcp/mcp.ts';
 import type { McpSession } from '../../../src/domain/sessions/mcp-session.ts';
 import { GATEWAY_INFO } from '../../../src/domain/version.ts';
+import { withListNotices } from '../../../src/protocol/list-notices.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { pass, settled } from '../../helpers/time/simulated-time.ts';
-import { passTurns, TurnCounter } from '../../helpers/time/turns.ts';
-import { ADA, answered, type ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
+import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/time/turns.ts';
+import { ADA, answered, CLOCK, type ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
 import { twoTemplates, untilWanted, wantedUris } from './two-templates.ts';
 
 const test = suite('aggregated backends');
@@ -307,7 +308,8 @@ test('reports a template that is added later once to its owners, and then its ch
     const received: string[] = [];
     const wanted = { lists: tools, resources: new Set<string>() };
     let isOver = false;
-    aggregated.changes(owner, PROFILE, wanted).subscribe({
+    const changes$ = aggregated.changes(owner, PROFILE, wanted);
+    withListNotices(changes$, EMPTY, { ...CLOCK, scheduler: untimedScheduler() }).subscribe({
       next: ({ method }) => received.push(method),
       complete: () => {
         isOver = true;

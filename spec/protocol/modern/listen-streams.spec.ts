@@ -1,9 +1,11 @@
 // Subscriptions of modern clients: what they are granted, what they receive, and how they end.
 
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { suite } from '../../helpers/suite.ts';
+import { simulateTime } from '../../helpers/time/simulated-time.ts';
 import { passTurns } from '../../helpers/time/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 import {
@@ -18,6 +20,7 @@ import {
 } from './modern-harness.ts';
 
 const test = suite('listen');
+simulateTime(test);
 
 const notifications = { toolsListChanged: true, resourceSubscriptions: ['a://b'] };
 const changed = { kind: 'notification', method: 'notifications/tools/list_changed', params: {} } as const;
@@ -29,6 +32,7 @@ test('acknowledges first, then sends changes, each with the id of the subscripti
   assert.equal([...(harness.backends.wanted[0]?.lists ?? [])], ['tools']);
   const tag = { [KEY.subscriptionId]: 'sub' };
   harness.backends.changes$.next(changed);
+  mock.timers.tick(50);
   const params = { uri: 'a://b', _meta: { own: 1, [KEY.subscriptionId]: 'of the backend' } };
   harness.backends.changes$.next({ kind: 'notification', method: 'notifications/resources/updated', params });
   assert.equal(reply.events.messages, [
@@ -54,9 +58,26 @@ test('sends no change that was not requested, whatever the backends send', async
   for (const kind of others) {
     harness.backends.changes$.next({ kind: 'notification', method: `notifications/${kind}`, params: {} });
   }
+  mock.timers.tick(50);
   const params = { uri: 'a://other' };
   harness.backends.changes$.next({ kind: 'notification', method: 'notifications/resources/updated', params });
   assert.is(reply.events.messages.length, 1);
+});
+
+test('sends at most one notice a second for a list that changes all the time, and one for the last change', async () => {
+  const harness = modernHarness();
+  const reply = await harness.send('subscriptions/listen', { notifications });
+  const noticed = () => reply.events.messages.filter(({ method }) => method === changed.method).length;
+  for (let atMs = 0; atMs < 10_000; atMs += 10) {
+    harness.backends.changes$.next(changed);
+    mock.timers.tick(10);
+    await passTurns(1);
+  }
+  const before = noticed();
+  assert.ok(before >= 9 && before <= 11, `${before} notices`);
+  harness.backends.changes$.next(changed);
+  mock.timers.tick(1_050);
+  assert.ok(noticed() > before);
 });
 
 test('ends at once when no requested change is announced', async () => {
@@ -135,6 +156,7 @@ test('ends the stream of a client that does not read', async () => {
   const reply = await harness.send('subscriptions/listen', { notifications });
   reply.events.unsentBytes = 2 ** 20 + 1;
   harness.backends.changes$.next(changed);
+  mock.timers.tick(50);
   assert.equal([reply.events.isEnded, harness.backends.changes$.observed], [true, false]);
 });
 
@@ -168,6 +190,7 @@ test('drops a message that cannot be serialized, reports it, and continues', asy
   const params = { uri: 'a://b', more: nestedTooDeeply() };
   harness.backends.changes$.next({ kind: 'notification', method: 'notifications/resources/updated', params });
   harness.backends.changes$.next(changed);
+  mock.timers.tick(50);
   const found = reply.events.messages.slice(1).map(({ method }) => method);
   assert.equal(found, [changed.method]);
   const seen = harness.faults.map((fault) => fault instanceof RangeError);

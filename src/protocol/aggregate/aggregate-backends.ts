@@ -22,12 +22,13 @@ import {
 import type { ExchangeRequest, SentTo, SourcedEvent } from '../../domain/calls/exchange.ts';
 import type { EndReason } from '../../domain/errors/session-ends.ts';
 import { sessionEnded, sessionLost } from '../../domain/errors/session-errors.ts';
-import type {
-  Client,
-  ClientProfile,
-  Notification,
-  Owner,
-  StatelessOptions,
+import {
+  type Client,
+  type ClientProfile,
+  listNotice,
+  type Notification,
+  type Owner,
+  type StatelessOptions,
 } from '../../domain/mcp/client.ts';
 import {
   type Handshake,
@@ -46,7 +47,6 @@ import { inTasks } from '../../domain/time/task-streams.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends } from '../endpoint-backends.ts';
 import type { FaultListener } from '../endpoint-types.ts';
-import { withListNotices } from '../list-notices.ts';
 import { aggregateExchange } from './aggregate-exchange.ts';
 import { AggregateExtensions, type ToTemplate } from './aggregate-extensions.ts';
 import { aggregateHandshakeResult } from './aggregate-handshake.ts';
@@ -206,9 +206,11 @@ export class AggregateBackends implements Backends {
     );
     const lists$ = merge(permitted$.pipe(map(({ list }) => list)), this.#selection.changed$).pipe(
       filter((list) => wanted.lists.has(list)),
+      takeUntil(permitted$.pipe(ignoreElements(), endWith(true))),
+      map(listNotice),
     );
     const own = { lists: wanted.lists, resources: new Set<string>() };
-    const { scheduler, clock } = this.#deps;
+    const { scheduler } = this.#deps;
     const notified$ = defer(() => {
       const followed = new Set<string>();
       return permitted$.pipe(
@@ -223,11 +225,8 @@ export class AggregateBackends implements Backends {
         }),
       );
     });
-    return withListNotices(
-      merge(notified$, this.#updates({ owner, profile }, wanted.resources, permitted$)),
-      lists$,
-      { scheduler, clock },
-    ).pipe(takeUntil(this.#closed$));
+    const updates$ = this.#updates({ owner, profile }, wanted.resources, permitted$);
+    return merge(notified$, updates$, lists$).pipe(takeUntil(this.#closed$));
   }
 
   /** Includes resources that a template lists only later. */

@@ -28,9 +28,10 @@ import { noticesInTasks } from '../../domain/mcp/notices-in-tasks.ts';
 import { isAboutOneOf } from '../../domain/mcp/resource-uris.ts';
 import { keptBytes } from '../../domain/memory/held-bytes.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 import { isTooLong, MAX_REFERENCE_BYTES, MAX_UNREAD_BYTES } from '../client-bounds.ts';
 import type { EndpointOptions, FaultListener, McpStream, ReplyWriter } from '../endpoint-types.ts';
+import { withListNotices } from '../list-notices.ts';
 import { notificationMessage, type RpcFailure, resultMessage } from '../rpc.ts';
 import { invalidParams, type ModernRequest } from './modern-request.ts';
 
@@ -40,7 +41,7 @@ export const MAX_STREAMS = 10_000;
 /** The open streams of an endpoint; `close` answers them all. */
 export class ListenStreams {
   readonly #onFault: FaultListener;
-  readonly #scheduler: TaskScheduler;
+  readonly #timing: Timing;
   /** Functions that end one open stream each, with its answer. */
   readonly #open = new Set<() => void>();
   readonly #shares = new UserShares(MAX_STREAMS);
@@ -53,10 +54,11 @@ export class ListenStreams {
   constructor({
     onFault,
     scheduler,
+    clock,
     declarations,
-  }: Pick<EndpointOptions, 'onFault' | 'scheduler' | 'declarations'>) {
+  }: Pick<EndpointOptions, 'onFault' | 'scheduler' | 'clock' | 'declarations'>) {
     this.#onFault = onFault;
-    this.#scheduler = scheduler;
+    this.#timing = { scheduler, clock };
     this.#declarations = declarations;
   }
 
@@ -116,18 +118,20 @@ export class ListenStreams {
     const isGranting = Object.keys(shown).length > 0;
     // An error, also of the subscription itself, ends the stream as the end of the backends does.
     const changes$ = isGranting ? defer(() => backends.changes(owner, profile, wanted)) : EMPTY;
-    const { run } = this.#scheduler;
-    const next = noticesInTasks(forward, wanted.resources, this.#scheduler); // thousands of streams may get it
+    const { scheduler } = this.#timing;
+    const { run } = scheduler;
+    const next = noticesInTasks(forward, wanted.resources, scheduler); // thousands of streams may get it
     const error = (thrown: unknown): void => {
       this.#onFault(thrown);
       run(finish);
     };
-    listening.add(changes$.subscribe({ next, error, complete: () => run(finish) }));
+    const limited$ = withListNotices(changes$, EMPTY, this.#timing);
+    listening.add(limited$.subscribe({ next, error, complete: () => run(finish) }));
   }
 
   /** Ends all streams with their answers. */
   close(): Promise<void> {
-    return this.#scheduler.each([...this.#open], (finish) => finish());
+    return this.#timing.scheduler.each([...this.#open], (finish) => finish());
   }
 }
 

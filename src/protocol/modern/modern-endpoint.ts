@@ -64,7 +64,7 @@ export class ModernEndpoint {
     useOnce,
   }: ModernOptions) {
     this.#useOnce = useOnce;
-    this.#listens = new ListenStreams({ onFault, scheduler, declarations });
+    this.#listens = new ListenStreams({ onFault, scheduler, clock, declarations });
     this.#deps = {
       affinity: new ModernAffinity(stateKeys, tasks, clock),
       slowAnswerTimer: createSlowAnswerTimer(clock, scheduler),
