@@ -5,6 +5,7 @@ import { invalidCredentials } from '../../../src/domain/errors/account-errors.ts
 import { nodeUnavailable } from '../../../src/domain/errors/node-errors.ts';
 import { type ForwardedAnswer, type Forwarding, NotHolder } from '../../../src/domain/nodes/forwarding.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
+import { ClientGone } from '../../../src/http/client-gone.ts';
 import { relay } from '../../../src/http/forwarding/relay.ts';
 import { EventStreams } from '../../../src/http/sse/event-stream.ts';
 import { headersOf } from '../../helpers/http/app.ts';
@@ -20,6 +21,8 @@ interface Holder {
   /** What the holder says. Its methods are called without the object, as peers may wrap them. */
   readonly say: ForwardedAnswer;
   readonly lose: (reason: Error) => void;
+  /** The client disconnects. */
+  readonly leave: () => void;
   readonly streams: EventStreams;
 }
 
@@ -30,6 +33,10 @@ async function relayed(talk: (holder: Holder) => void | Promise<void>) {
   const app = await startMiddlewares(async (context) => {
     const streams = new EventStreams(systemClock, { callerCheckMs: 10 });
     const { promise: lost, resolve: lose } = Promise.withResolvers<Error>();
+    const leave = () => {
+      context.res.destroy();
+      lose(new ClientGone());
+    };
     const forwarding: Forwarding = {
       isSent: true,
       resume: () => void calls.push('resume'),
@@ -38,7 +45,7 @@ async function relayed(talk: (holder: Holder) => void | Promise<void>) {
     const job = {
       node: 'b',
       forward: (answer: ForwardedAnswer) => {
-        setImmediate(() => void talk({ say: { ...answer }, lose, streams }));
+        setImmediate(() => void talk({ say: { ...answer }, lose, leave, streams }));
         return forwarding;
       },
       onLost: (listener: (reason: Error) => void) => {
@@ -115,6 +122,11 @@ test('a lost client cancels the request at the holder', async () => {
   const refusal = invalidCredentials();
   const { answer, calls, failure } = await relayed(({ lose }) => lose(refusal));
   assert.equal([answer?.status, calls, failure], [401, ['cancel'], refusal]);
+});
+
+test('a client that leaves before the answer is no failure', async () => {
+  const { calls, failure } = await relayed(({ leave }) => leave());
+  assert.equal([calls, failure], [['cancel'], undefined]);
 });
 
 test('a request that no node takes for a while leaves no listeners on its response', async () => {

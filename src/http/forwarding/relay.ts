@@ -30,7 +30,7 @@ const PASSED = [
  */
 export async function relay(context: HttpContext, job: ForwardJob, streams: EventStreams): Promise<void> {
   context.state.forwardedTo = job.node;
-  if (context.res.destroyed) throw new ClientGone();
+  if (context.res.destroyed) return;
   return new RelayedAnswer(context, job, streams).over;
 }
 
@@ -114,7 +114,7 @@ class RelayedAnswer {
     const { res: response } = this.#context;
     const isBegun = response.headersSent;
     if (isBegun) response.destroy();
-    this.#settle(isBegun ? undefined : reason);
+    this.#settle(isBegun || reason instanceof ClientGone ? undefined : reason);
   }
 
   #settle(reason?: Error): void {
