@@ -31,7 +31,7 @@ export const HTTP_LIMITS = {
   eventsPerSecond: 10_000,
   /** The longest time in which a client reads nothing of a waiting answer; then its connection is closed. */
   unreadAnswerMs: 30_000,
-  /** Approximate interval at which the caller of an open event stream is checked again, and time of a body after which it is. */
+  /** Approximate interval at which the caller of an open event stream is checked again. */
   callerCheckMs: 5_000,
   /** Interval of the comments that keep an event stream alive through proxies. */
   keepAliveMs: 15_000,

@@ -6,6 +6,7 @@ import { PassThrough } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { RateLimiter } from '../../../src/auth/limits/rate-limiter.ts';
+import { invalidCredentials } from '../../../src/domain/errors/account-errors.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { byteShares } from '../../../src/domain/memory/held-bytes.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
@@ -142,6 +143,32 @@ bytes('are passed on unparsed, after checks of media type and length', async () 
   ];
   const found = answers.map(({ status, text }) => (status === 200 ? text : status));
   assert.equal(found, ['[123,0,255]', '[]', 415, 413]);
+  app.close();
+});
+
+bytes('that come later than the head are taken only from a caller that is still authorized', async () => {
+  let nowMs = 0;
+  const begun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const app = await startMiddlewares(
+    ({ state }, next) => {
+      state.check = () => invalidCredentials();
+      begun.shift()?.resolve();
+      return next();
+    },
+    body(readDirect, { kind: 'json', maxBytes: 100 }, { ...COSTS, clock: { ...systemClock, now: () => nowMs } }),
+    (context) => respond(context, json(200, context.state.body)),
+  );
+  const text = jsonRequest('POST /', '{"a":"abc"}', { Connection: 'close' });
+  const statusAfter = async (ms: number) => {
+    const [next] = begun;
+    const socket = await openRaw(app.port);
+    socket.write(text.slice(0, -6));
+    await next?.promise;
+    nowMs += ms;
+    socket.write(text.slice(-6));
+    return (await readAll(socket)).slice(9, 12);
+  };
+  assert.equal([await statusAfter(0), await statusAfter(2)], ['200', '401']);
   app.close();
 });
 

@@ -19,6 +19,9 @@ import type { HttpContext, HttpMiddleware } from '../context.ts';
 import { HTTP_LIMITS } from '../http-limits.ts';
 import type { BodyKind } from '../routing/route.ts';
 
+/** The longest time from the head to the end of a body that came with it, in ms. */
+const WITH_HEAD_MS = 1;
+
 export interface BodyCosts extends Timing {
   readonly held: HeldBodies;
   readonly limiter: Pick<RateLimiter, 'take' | 'peek'>;
@@ -36,8 +39,8 @@ interface BodyRule {
 }
 
 /**
- * Makes the middleware around one reader: 413 over `maxBytes`, 415 for an encoding or another media type, 429. A
- * caller that sent its body slowly is authorized again, because its credentials may have been revoked meanwhile.
+ * Makes the middleware around one reader: 413 over `maxBytes`, 415 for an encoding or another media type, 429. The
+ * caller of a body that came later than its head is authorized again, because its credentials may have been revoked meanwhile.
  */
 export function body<C extends HttpContext>(
   read: ReadBody<C>,
@@ -61,8 +64,8 @@ export function body<C extends HttpContext>(
     const startMs = costs.clock.now();
     if (state.principal === undefined) costs.connections?.receive(request);
     const proceed = (bytes: Buffer): unknown => {
-      const isSlow = costs.clock.now() - startMs > HTTP_LIMITS.callerCheckMs;
-      return whenKnown(isSlow ? state.check?.(context) : undefined, (refusal) => {
+      const isLate = costs.clock.now() - startMs > WITH_HEAD_MS;
+      return whenKnown(isLate ? state.check?.(context) : undefined, (refusal) => {
         if (refusal !== undefined) throw refusal;
         const fields = {};
         state.body = parse(bytes, fields);

@@ -75,7 +75,7 @@ export function refuse(context: HttpContext, reply: BytesReply): void {
 
 /**
  * The middleware for routes of the MCP endpoint, after `authorize`: answers a failure with a JSON-RPC error and its HTTP status.
- * The log has the details of internal errors, by request id. The second check of a caller with a slow body is answered as the
+ * The log has the details of internal errors, by request id. The second check of a caller with a late body is answered as the
  * first one.
  */
 export function rpcErrors(log: Logger): RouteMiddleware {
