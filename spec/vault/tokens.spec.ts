@@ -6,6 +6,7 @@ import { asGatewayError } from '../../src/domain/errors/errors.ts';
 import { type ConnectionChange, SHARED } from '../../src/domain/instances/account-connection.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import type { OAuthStore } from '../../src/persistence/oauth-store.ts';
+import { BackendFetchFailure } from '../../src/vault/backend-fetch.ts';
 import { until } from '../helpers/eventually.ts';
 import { suite } from '../helpers/suite.ts';
 import { codeOf, connect, type World, withBackend } from './connected-backend.ts';
@@ -39,6 +40,33 @@ vaults(
     { tokenSeconds: 1e14 },
   ),
 );
+
+for (const [what, end] of [
+  ['a line break', '\r\nX-Evil: 1'],
+  ['a space', ' x'],
+  ['other letters', 'é中'],
+  ['a NUL', '\0'],
+] as const)
+  vaults(
+    `a token with ${what}, which no header can have, is a bad answer of its server`,
+    withBackend(async ({ backend, target, node }) => {
+      const vault = node();
+      backend.tokenEnd = end;
+      const refused = await connect(vault, target, 'user-1').catch((thrown: unknown) => thrown);
+      assert.instance(refused, BackendFetchFailure);
+      assert.match(Object(refused).message, 'a token that cannot be sent');
+      assert.equal(await vault.list('user-1'), []);
+      backend.tokenEnd = '';
+      await connect(vault, target, 'user-1');
+      const tokens = vault.tokens(target, 'user-1');
+      const token = await tokens.current();
+      backend.expireTokens();
+      backend.tokenEnd = end;
+      assert.match(await codeOf(tokens.renewed(token)), 'BACKEND_UNAVAILABLE');
+      const [connection] = await vault.list('user-1');
+      assert.is(connection?.state, 'connected');
+    }),
+  );
 
 vaults(
   '100 calls with an expired token on three nodes cause one refresh',

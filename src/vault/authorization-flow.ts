@@ -15,6 +15,7 @@ import {
   type StoredAccountConnection,
 } from './account-connections.ts';
 import { BackendFetchFailure, ServerChanged } from './backend-fetch.ts';
+import { tokensIn } from './issued-tokens.ts';
 import type {
   AccountTarget,
   BeginRequest,
@@ -24,7 +25,6 @@ import type {
 } from './oauth-backends.ts';
 import type { OAuthRequests } from './oauth-requests.ts';
 import type { OwnClients } from './own-clients.ts';
-import { tokensIn } from './refreshes.ts';
 
 /** The state of a callback that belongs to no request of this browser, or to one that is over. */
 export class UnknownState extends Error {

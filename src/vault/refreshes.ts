@@ -3,8 +3,7 @@
 import { asGatewayError, hasCode } from '../domain/errors/errors.ts';
 import type { WhyNotConnected } from '../domain/instances/account-connection.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
-import { type Clock, DAY_MS, MAX_SKEW_MS, sleep } from '../domain/time/clock.ts';
-import { scopesIn } from '../net/http1/backend-challenge.ts';
+import { type Clock, MAX_SKEW_MS, sleep } from '../domain/time/clock.ts';
 import type { OutsidePlace } from '../net/outside/outside-places.ts';
 import { untilDatabaseAnswers } from '../persistence/until-database-answers.ts';
 import { untilTaken } from '../persistence/until-taken.ts';
@@ -16,6 +15,7 @@ import {
   type StoredAccountConnection,
 } from './account-connections.ts';
 import { BackendFetchFailure } from './backend-fetch.ts';
+import { tokensIn } from './issued-tokens.ts';
 import { isDue, isOver, type KnownToken, KnownTokens } from './known-tokens.ts';
 import type { AccountTarget, OAuthBackend } from './oauth-backends.ts';
 import { OAuthRefusal, type OAuthRequests } from './oauth-requests.ts';
@@ -26,8 +26,6 @@ const REFRESH_LEASE_MS = 30_000;
 /** The longest wait for another node, or for other refreshes at the same server, in ms. */
 const WAIT_MS = 10_000;
 const CHECK_MS = 100;
-/** The time before its end at which a token is renewed, in ms; or in the last quarter of its life. */
-const MARGIN_MS = 30_000;
 /** The most leases in a row that may end without a new token. */
 const MAX_TRIES = 2;
 const MAX_KNOWN = 10_000;
@@ -415,35 +413,3 @@ const FINAL: ReadonlySet<string> = new Set([
   'unauthorized_client',
   'invalid_scope',
 ]);
-
-/**
- * The longest life of a token, in ms: a year. A server may name times that are not dates; a token that is renewed too
- * early is not a loss.
- */
-const MAX_LIFE_MS = 365 * DAY_MS;
-
-/** The tokens of an answer in the form in which they are stored. */
-export function tokensIn(
-  answer: {
-    readonly access_token: string;
-    readonly refresh_token?: string;
-    readonly expires_in?: number;
-    readonly scope?: string;
-  },
-  nowMs: number,
-) {
-  const { access_token: accessToken, refresh_token: refreshToken, expires_in: seconds, scope } = answer;
-  return {
-    accessToken,
-    refreshToken,
-    ...(seconds === undefined
-      ? { expiresAtMs: undefined, dueAtMs: undefined }
-      : timesOf(Math.min(seconds * 1_000, MAX_LIFE_MS), nowMs)),
-    scopes: scope === undefined ? undefined : scopesIn(scope),
-  };
-}
-
-function timesOf(lifeMs: number, nowMs: number) {
-  const expiresAtMs = nowMs + lifeMs;
-  return { expiresAtMs, dueAtMs: expiresAtMs - Math.min(MARGIN_MS, lifeMs / 4) };
-}
