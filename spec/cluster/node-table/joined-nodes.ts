@@ -29,6 +29,10 @@ export class JoinedNodes {
   readonly opinions = new Map<string, 'reached' | 'refused' | 'silent'>();
   /** `<third> about <life>` */
   readonly questions: string[] = [];
+  /** What the wall clock of the machine was put forward. */
+  setMs = 0;
+  /** How long the machine was suspended. */
+  suspendedMs = 0;
   readonly notices: string[] = [];
   /** What happened to the program: its life, and whether it was started, stopped or killed. */
   readonly programs: (readonly [life: string, what: string])[] = [];
@@ -62,7 +66,8 @@ export class JoinedNodes {
       own: { node, life, address: `http://${node}:1` },
       version: '1.0.0',
       secrets: [Buffer.from(first), ...others.map((secret) => Buffer.from(secret))],
-      clock: { ...simulatedClock, wall: () => Date.now(), background: { ...background, every } },
+      clock: { ...simulatedClock, wall: () => Date.now() + this.setMs, background: { ...background, every } },
+      uptime: () => simulatedClock.now() + this.suspendedMs,
       pings: {
         askThird: (third, life, report) => {
           this.questions.push(`${third.life} about ${life}`);

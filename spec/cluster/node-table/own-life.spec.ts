@@ -146,6 +146,19 @@ test('a node that cannot learn whether its life goes on refuses requests after 2
   assert.is(a.untilLifeKnown(), undefined);
 });
 
+test('a wall clock that is set ahead kills no program, a suspension of the machine does', async () => {
+  const a = await joined.join('a', { away: new Set() });
+  await pass(6_000);
+  const started = [[a.life, 'start']];
+  assert.equal(joined.programs, started);
+  joined.setMs = 3_600_000;
+  await pass(6_000);
+  assert.equal(joined.programs, started);
+  joined.suspendedMs = 2_500;
+  await pass(500);
+  assert.equal(joined.programs[1], [a.life, 'kill']);
+});
+
 test('a node that another one does not know reads its life again', async () => {
   const a = await joined.join('a');
   const { life } = a;

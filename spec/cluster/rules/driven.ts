@@ -30,7 +30,7 @@ export class Driven {
   }
 
   get now(): Moment {
-    return { atMs: this.atMs, wallMs: 1e12 + this.atMs + this.suspendedMs };
+    return { atMs: this.atMs, uptimeMs: 1e9 + this.atMs + this.suspendedMs };
   }
 
   do(event: NodeEvent): NodeAction[] {

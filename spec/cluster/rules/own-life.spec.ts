@@ -255,7 +255,7 @@ away('a member that ended for refused connections may live: its word counts, too
 
 away('an asked member says so when its last operation failed, else it checks first', () => {
   const node = joined([row('b')]);
-  const sent = { atMs: 1, wallMs: 2 };
+  const sent = { atMs: 1, uptimeMs: 2 };
   assert.equal(node.do({ type: 'asked', from: 'life-b', sent }), [{ type: 'check', to: 'life-b', sent }]);
   assert.equal(node.do({ type: 'databaseChecked', from: 'life-b', sent, isAnswered: true }).at(-1), {
     type: 'say',

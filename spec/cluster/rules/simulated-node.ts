@@ -61,7 +61,7 @@ export class SimulatedNode implements ServingNode {
     this.sessions = new SimulatedSessions(this, cluster);
     this.state = newNode(id, this.#draw(), this.moment, { times: TIMES });
     this.#world.note(() => `${this.name} starts as ${this.state.own.life}`);
-    // The reaper compares both clocks, too: its process may be dead by then.
+    // The reaper counts the suspension, too: its process may be dead by then.
     machine.onWake.push((ms) => {
       if (ms > SUSPENDED_MS) this.#reap();
     });
@@ -78,7 +78,7 @@ export class SimulatedNode implements ServingNode {
 
   get moment(): Moment {
     const { nowMs } = this.#world;
-    return { atMs: this.#world.clockOf(this.machine), wallMs: nowMs + this.machine.wallMs };
+    return { atMs: this.#world.clockOf(this.machine), uptimeMs: nowMs + this.machine.uptimeMs };
   }
 
   get isRunning(): boolean {

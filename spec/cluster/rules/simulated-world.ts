@@ -147,7 +147,7 @@ export class World {
     const machine: Machine = {
       number: this.machines.length,
       clockMs: this.between(0, 1e7),
-      wallMs: this.between(-4e6, 4e6),
+      uptimeMs: this.between(0, 4e6),
       asleepUntilMs: 0,
       wokeAtMs: -WAKE_MS,
       groups: new Map(),
@@ -192,7 +192,7 @@ export interface Machine {
   readonly number: number;
   /** What its clocks are ahead of the time of the world. */
   clockMs: number;
-  readonly wallMs: number;
+  readonly uptimeMs: number;
   /** Called after a suspension of so many ms. */
   readonly onWake: ((ms: number) => void)[];
   asleepUntilMs: number;

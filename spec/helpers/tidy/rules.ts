@@ -36,7 +36,6 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/actors/sessions/client-sessions.ts',
   'src/actors/sessions/rows/session-keeper.ts',
   'src/actors/instances/instance-ref.ts',
-  'src/cluster/node-table/node-rules.ts',
   'src/cluster/node-table/node-table.ts',
   'src/http/routes/gateway/health.ts',
   'src/metrics/samples.ts',

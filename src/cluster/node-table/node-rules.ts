@@ -13,6 +13,8 @@ interface NodeRulesOptions {
   readonly life: string;
   readonly takesNoPrograms?: boolean | undefined;
   readonly clock: Clock;
+  /** The time since the start of the machine, in ms, that of suspensions included. */
+  readonly uptime: () => number;
   /** Carries out the actions of an event, when `state` is the new state. */
   readonly onStep: (before: NodeState, actions: readonly NodeAction[]) => void;
 }
@@ -48,8 +50,8 @@ export class NodeRules {
   }
 
   get now(): Moment {
-    const { clock } = this.#options;
-    return { atMs: clock.now(), wallMs: clock.wall() };
+    const { clock, uptime } = this.#options;
+    return { atMs: clock.now(), uptimeMs: uptime() };
   }
 
   handle(event: NodeEvent): void {

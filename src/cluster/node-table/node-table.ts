@@ -52,6 +52,8 @@ interface NodeTableOptions extends Omit<LifeRowsOptions, 'since'> {
   readonly nodes: NodeStore;
   readonly settings: SettingStore;
   readonly clock: Clock;
+  /** The time since the start of the machine, in ms, that of suspensions included. */
+  readonly uptime: () => number;
   readonly pings: Pick<PeerPings, 'ping' | 'askThird' | 'askDatabase' | 'keep'>;
   /** Time without use after which a session ends, in ms; then ended lives are deleted, with sessions that were not recovered. */
   readonly sessionIdleMs?: number | undefined;
@@ -82,7 +84,7 @@ export class NodeTable {
   #onChanged = (): void => {};
 
   constructor(options: NodeTableOptions) {
-    const { own, clock, programs, takesNoPrograms } = options;
+    const { own, clock, uptime, programs, takesNoPrograms } = options;
     this.#options = options;
     this.knowsPrograms = programs !== undefined;
     this.#copies = new CopiedDatabases(options);
@@ -91,6 +93,7 @@ export class NodeTable {
     const rules = new NodeRules({
       ...own,
       clock,
+      uptime,
       takesNoPrograms,
       onStep: (...step) => this.#onStep(...step),
     });

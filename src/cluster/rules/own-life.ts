@@ -293,9 +293,9 @@ function renewLease(own: OwnLife, leaseFrom: Moment, atMs: number): LifeTransiti
   return step({ ...own, leaseFrom, leaseUntilMs: untilMs, isLapsed: false }, { type: 'lease', untilMs });
 }
 
-/** True after a suspension, whose time the monotonic clock does not count, but the other one does. */
+/** True after a suspension, whose time the monotonic clock does not count, but its uptime does. */
 function wasSuspended({ leaseFrom }: OwnLife, now: Moment): boolean {
-  return now.wallMs - leaseFrom.wallMs - (now.atMs - leaseFrom.atMs) > SUSPENDED_MS;
+  return now.uptimeMs - leaseFrom.uptimeMs - (now.atMs - leaseFrom.atMs) > SUSPENDED_MS;
 }
 
 function step(state: OwnLife, ...actions: LifeAction[]): LifeTransition {

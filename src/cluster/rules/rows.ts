@@ -39,11 +39,12 @@ export interface SharedRows {
   readonly lives: readonly LifeRow[];
 }
 
-/** A moment by both clocks of this machine: their difference shows whether the machine was suspended. */
+/** A moment by two clocks of this machine: their difference shows whether the machine was suspended. */
 export interface Moment {
   /** The time by the monotonic clock. */
   readonly atMs: number;
-  readonly wallMs: number;
+  /** The time since the start of the machine, that of suspensions included. */
+  readonly uptimeMs: number;
 }
 
 /** The map with each value changed. */

@@ -1,6 +1,7 @@
 // The other nodes of the deployment, as a server needs them: the table of the members, and the channel between them.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { uptime } from 'node:os';
 import type { Logger } from 'pino';
 import type { Auth } from '../../auth/auth.ts';
 import type { SigningSecrets } from '../../auth/secrets/signing-secret.ts';
@@ -209,6 +210,7 @@ export class OtherNodes {
       settings: store.settings,
       version: VERSION,
       clock: systemClock,
+      uptime: machineUptimeMs,
       addressOf: worker && addressesOfWorkers(worker, ids.gateway),
       sessionIdleMs: config.sessions.idleMs,
       programs: leasedPrograms && { store: store.programs, host: leasedPrograms },
@@ -248,4 +250,13 @@ async function certificatesOf(
   const { readCertificates } = await import('../../cluster/channel/trust/peer-certificates.ts');
   const onWarning = (line: string) => log.warn(line);
   return readCertificates({ cert, key, ca }, { clock: systemClock, onWarning });
+}
+
+/** The time since the start of the machine, in ms, that of suspensions included; by the wall clock where the system does not say. */
+function machineUptimeMs(): number {
+  try {
+    return uptime() * 1_000;
+  } catch {
+    return systemClock.wall();
+  }
 }
