@@ -99,7 +99,7 @@ export function authHarness({ enabled = true, hasAnswered = true, reports$, issu
   const tokens = new Tokens({ secrets: [SECRET], lifetimeMs: LIFETIME_MS, wall: clock.wall });
   const options: AuthOptions = {
     authEnabled: enabled,
-    store: { accounts: watch.accounts, audit: store.audit, serverTimeMs: async () => undefined },
+    store: { accounts: watch.accounts, audit: store.audit, serverTimeMs: () => harness.serverTimeMs() },
     secrets: [SECRET],
     tokenLifetimeMs: LIFETIME_MS,
     ...{ userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000, audit: CHANGES_ONLY },
@@ -122,9 +122,11 @@ export function authHarness({ enabled = true, hasAnswered = true, reports$, issu
   /** A key that may call tools, unless the change says otherwise. */
   const createKey = (change: Partial<NewApiKey> = {}) =>
     auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'], ...change });
-  return {
+  const harness = {
     auth,
     options,
+    /** The clock of the database. */
+    serverTimeMs: async (): Promise<number | undefined> => undefined,
     clock,
     store,
     watch,
@@ -143,6 +145,7 @@ export function authHarness({ enabled = true, hasAnswered = true, reports$, issu
     }),
     emitChange: (kind: RevisionChange['kind']) => storeChanges$.next({ kind }),
   };
+  return harness;
 }
 
 /** The same with a user whose token was verified. */

@@ -3,9 +3,10 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { User, UserChange } from '../../src/domain/accounts/account.ts';
+import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import { suite } from '../helpers/suite.ts';
 import { passTurns } from '../helpers/time/turns.ts';
-import { authHarness, LIFETIME_MS, START_MS } from './auth-harness.ts';
+import { authHarness, LIFETIME_MS, minuteMs, START_MS } from './auth-harness.ts';
 
 const lookMs = 2_000;
 const test = suite('the session revalidator');
@@ -62,6 +63,49 @@ test('reports an expired key at the next check without a query', async () => {
   await tick(harness);
   assert.equal(changedIds, [short]);
   assert.equal(harness.watch.asked, []);
+});
+
+test('reports no key that a clock which was set ahead calls expired, unless it stays so for 15 min', async () => {
+  const { harness, changedIds, enter, key } = made();
+  const credentials = await key(undefined, START_MS + 3_600_000);
+  const id = await enter(credentials);
+  await tick(harness);
+  harness.clock.step(86_400_000);
+  for (let count = 0; count < 3; count += 1) await tick(harness);
+  assert.is(await harness.codeFor(credentials), 'INVALID_CREDENTIALS', 'refused all the same');
+  await storeChanged(harness);
+  assert.equal(changedIds, []);
+  harness.clock.step(-86_400_000);
+  await tick(harness);
+  await storeChanged(harness);
+  assert.equal([await harness.codeFor(credentials), changedIds], ['none', []]);
+  harness.clock.step(86_400_000);
+  await tick(harness);
+  harness.clock.pass(15 * minuteMs);
+  await tick(harness);
+  assert.equal(changedIds, [id]);
+});
+
+test('reports no key as expired while the clock differs from that of the database, or that does not answer', async () => {
+  const { harness, changedIds, enter, key } = made();
+  const id = await enter(await key(undefined, START_MS + 1_000));
+  let asked = 0;
+  harness.serverTimeMs = async () => {
+    asked += 1;
+    throw databaseUnavailable(new Error('connection refused'));
+  };
+  await tick(harness);
+  harness.serverTimeMs = async () => {
+    asked += 1;
+    return harness.clock.nowMs - 61_000;
+  };
+  await tick(harness);
+  await tick(harness);
+  assert.equal([changedIds, asked], [[], 2]);
+  harness.serverTimeMs = async () => harness.clock.nowMs;
+  harness.clock.pass(15 * minuteMs);
+  await tick(harness);
+  assert.equal(changedIds, [id]);
 });
 
 test('does not report a user whose token expires', async () => {

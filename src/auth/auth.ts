@@ -150,7 +150,7 @@ const UNKNOWN_ADDRESS: AddressOf = () => 'unknown';
 export function composeAuth(options: AuthOptions, shared?: SharedCounter): Auth {
   const { authEnabled: isEnabled, store, log, clock } = options;
   const { passwords = new Passwords(clock), hasPasswordLogins = true } = options;
-  const { now, wall, background } = clock;
+  const { now, wall } = clock;
   /** Makes the sessions and cached credentials of this principal be checked again. */
   const changed = (principalId: string): void => {
     authenticator.invalidate(principalId);
@@ -164,8 +164,8 @@ export function composeAuth(options: AuthOptions, shared?: SharedCounter): Auth 
   const revalidator = new SessionRevalidator({
     accounts: store.accounts,
     grants,
-    wall,
-    every: background.every,
+    clock,
+    serverTimeMs: () => store.serverTimeMs(),
     log,
   });
   const company = options.company?.(changed);

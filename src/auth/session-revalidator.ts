@@ -15,22 +15,24 @@ import {
 } from '../domain/accounts/account.ts';
 import { hasCode } from '../domain/errors/errors.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
-import type { Clock } from '../domain/time/clock.ts';
-import type { AccountStore } from '../persistence/store.ts';
+import { type Clock, clockSteps, MAX_SKEW_MS } from '../domain/time/clock.ts';
+import type { AccountStore, Store } from '../persistence/store.ts';
 import type { Identity } from './credential-verifier.ts';
 import { type Grants, usersOf } from './grants/grants.ts';
 import { type AccountStatus, isActive, statusOf } from './principals.ts';
 
 /** Interval of the checks: the longest time until an expiry, or an unreported change, takes effect. */
 const CHECK_MS = 2_000;
+/** Nothing ends by the wall clock for this time after it was in doubt, in ms: one that is right again has ended nothing. */
+const DOUBTED_MS = 15 * 60_000;
 const MAX_STATUSES = 10_000;
 
 interface SessionRevalidatorOptions {
   readonly accounts: Pick<AccountStore, 'findUsers' | 'findApiKeys'>;
   /** The grants of MCP clients; undefined where there are none. */
-  readonly grants?: Pick<Grants, 'find'> | undefined;
-  readonly wall: Clock['wall'];
-  readonly every: Clock['every'];
+  readonly grants?: Pick<Grants, 'stored'> | undefined;
+  readonly clock: Clock;
+  readonly serverTimeMs: Store['serverTimeMs'];
   readonly log: Pick<Logger, 'warn'>;
 }
 
@@ -46,15 +48,19 @@ export class SessionRevalidator {
   #isChecking = false;
   /** True when statuses may be older than the last change: the next check queries all principals. */
   #isDue = false;
+  readonly #wasSet: () => boolean;
+  /** The last time at which the wall clock was in doubt, by the monotonic one. */
+  #doubtedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: SessionRevalidatorOptions) {
     this.#options = options;
+    this.#wasSet = clockSteps(options.clock);
   }
 
   /** Checks the principals that `open` names by id, until `close`. */
   watch(open: () => Iterable<string>): void {
     this.#open = open;
-    this.#stopChecks ??= this.#options.every(CHECK_MS, () => void this.#check());
+    this.#stopChecks ??= this.#options.clock.background.every(CHECK_MS, () => void this.#check());
   }
 
   /**
@@ -90,15 +96,22 @@ export class SessionRevalidator {
     this.changed$.complete();
   }
 
-  /** Revokes expired principals and, unless a query is running, those whose account changed. Never rejects. */
+  /** Revokes, unless a check is running, expired principals and those whose account changed. Never rejects. */
   async #check(): Promise<void> {
-    const ids = this.#unexpired();
-    const stale = ids.filter((id) => this.#isDue || !this.#statuses.has(id));
-    if (this.#isChecking || stale.length === 0) return;
+    const { now } = this.#options.clock;
+    if (this.#wasSet()) this.#doubtedAtMs = now();
+    if (this.#isChecking) return;
     this.#isChecking = true;
-    this.#isDue = false;
     try {
-      await this.#query(stale);
+      const open = [...this.#open()];
+      const isSure = open.some((id) => this.#isOver(id)) && (await this.#isClockSure());
+      const ids = isSure ? this.#unexpired(open) : open;
+      // What is over is a grant: another node may have prolonged it.
+      const isStale = (id: string) => this.#isDue || !this.#statuses.has(id) || (isSure && this.#isOver(id));
+      const stale = ids.filter((id) => isStoredPrincipal(id) && isStale(id));
+      if (stale.length === 0) return;
+      this.#isDue = false;
+      await this.#query(stale, isSure);
     } catch (thrown) {
       this.#isDue = true;
       // The store logs its unavailability elsewhere.
@@ -109,36 +122,48 @@ export class SessionRevalidator {
     }
   }
 
-  /** The open principals with an account, without expired ones, which are revoked. */
-  #unexpired(): string[] {
-    const nowMs = this.#options.wall();
-    return [...this.#open()].filter((id) => {
-      let { endsAtMs = nowMs + 1 } = this.#statuses.get(id) ?? {};
-      if (endsAtMs <= nowMs && grantIdIn(id) !== undefined) {
-        // Queried: another node may have prolonged the grant.
-        this.#statuses.delete(id);
-        endsAtMs = nowMs + 1;
-      }
-      if (endsAtMs <= nowMs) this.#revoke(id);
-      return endsAtMs > nowMs && isStoredPrincipal(id);
+  /** The principals without expired ones, which are revoked; with those of expired grants. */
+  #unexpired(open: readonly string[]): readonly string[] {
+    return open.filter((id) => {
+      const isExpired = this.#isOver(id) && grantIdIn(id) === undefined;
+      if (isExpired) this.#revoke(id);
+      return !isExpired;
     });
   }
 
-  async #query(ids: readonly string[]): Promise<void> {
+  #isOver(id: string): boolean {
+    const { endsAtMs = Number.POSITIVE_INFINITY } = this.#statuses.get(id) ?? {};
+    return endsAtMs <= this.#options.clock.wall();
+  }
+
+  /** False while the wall clock may be wrong, and for some time after it. */
+  async #isClockSure(): Promise<boolean> {
+    const { clock, serverTimeMs } = this.#options;
+    const wasDoubted = (): boolean => clock.now() - this.#doubtedAtMs < DOUBTED_MS;
+    if (wasDoubted()) return false;
+    const skewMs = Math.abs(((await serverTimeMs()) ?? clock.wall()) - clock.wall());
+    if (skewMs > MAX_SKEW_MS) this.#doubtedAtMs = clock.now();
+    return !wasDoubted();
+  }
+
+  /** `isSure`: also what is over is revoked. */
+  async #query(ids: readonly string[], isSure: boolean): Promise<void> {
     const before = new Map(ids.map((id) => [id, this.#statuses.get(id)]));
     const found = await this.#statusesOf(ids);
     for (const [id, known] of before) {
       if (this.#statuses.get(id) !== known) continue; // changed meanwhile: left to the next check
       const status = found.get(id);
-      if (status === undefined || (known !== undefined && known.stamp !== status.stamp)) this.#revoke(id);
+      const isChanged = known !== undefined && known.stamp !== status?.stamp;
+      if (status === undefined || isChanged) this.#revoke(id);
       if (status !== undefined) this.#statuses.set(id, status);
+      if (isSure && this.#isOver(id)) this.#revoke(id);
     }
   }
 
-  /** The statuses of the principals that may still authenticate. */
+  /** The statuses of the principals that may still authenticate, unless they have expired. */
   async #statusesOf(ids: readonly string[]): Promise<ReadonlyMap<string, AccountStatus>> {
-    const { accounts, wall } = this.#options;
-    const grants = (await this.#options.grants?.find(ids.flatMap((id) => grantIdIn(id) ?? []))) ?? [];
+    const { accounts } = this.#options;
+    const grants = (await this.#options.grants?.stored(ids.flatMap((id) => grantIdIn(id) ?? []))) ?? [];
     const keys = await accounts.findApiKeys(keyIdsOf(ids));
     const named = [...userIdsOf(ids), ...keys.flatMap(({ ownerId }) => ownerId ?? [])];
     named.push(...usersOf(grants));
@@ -147,8 +172,7 @@ export class SessionRevalidator {
     const ofUsers = [...active.values()].map((user) => [userPrincipalId(user.id), statusOf(user)] as const);
     const ofKeys = keys
       .filter(({ ownerId }) => ownerId === undefined || active.has(ownerId))
-      .map((key) => [keyPrincipalId(key.id), statusOf(active.get(key.ownerId ?? ''), key)] as const)
-      .filter(([, { endsAtMs }]) => endsAtMs > wall());
+      .map((key) => [keyPrincipalId(key.id), statusOf(active.get(key.ownerId ?? ''), key)] as const);
     const ofGrants = grants.flatMap((grant) => {
       const user = active.get(grant.userId);
       if (user === undefined && grant.subject === undefined) return [];

@@ -15,6 +15,7 @@ import type { RevisionChange } from '../../../src/persistence/revision-watch.ts'
 import { CHANGES_ONLY } from '../../helpers/http/anonymous-auth.ts';
 import { errorOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
+import { passTurns } from '../../helpers/time/turns.ts';
 import { stoppedClock } from '../auth-harness.ts';
 
 const test = suite('access tokens');
@@ -211,6 +212,27 @@ test('of a grant are listed with the time of their use, and ended by a logout', 
   );
   await auth.logout({ authorization });
   assert.equal(await auth.grants?.list(user.id), []);
+});
+
+test('a grant that a clock which was set ahead calls expired loses no session', async () => {
+  const { auth, clock, storeChanges$, grantOf, token, of } = await setup();
+  const { id } = await of(await token(await grantOf('grant-1')));
+  const ended: string[] = [];
+  auth.changed$.subscribe((each) => ended.push(each));
+  auth.watchSessions(() => [id]);
+  const check = async (): Promise<void> => {
+    storeChanges$.next({ kind: 'changed' });
+    await passTurns(20);
+  };
+  clock.step(200 * 86_400_000);
+  await check();
+  clock.step(-200 * 86_400_000);
+  await check();
+  assert.equal(ended, []);
+  clock.pass(200 * 86_400_000);
+  await check();
+  assert.equal(ended, [id]);
+  await auth.close();
 });
 
 test.run();

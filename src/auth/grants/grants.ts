@@ -47,16 +47,21 @@ export class Grants {
 
   /** The grants with these ids that have not ended, without damaged ones. */
   async find(ids: readonly string[]): Promise<readonly Grant[]> {
+    return this.#presentIn(await this.stored(ids));
+  }
+
+  /** The same, with those that have expired and whose row is there. */
+  async stored(ids: readonly string[]): Promise<readonly Grant[]> {
     if (ids.length === 0) return [];
     const keys = ids.map((id) => oauthKey('grant', id));
-    return this.#presentIn(await this.#options.store.find('grant', keys));
+    return this.#readable(await this.#options.store.find('grant', keys));
   }
 
   /** The grants, newest first, without damaged ones, at most MAX_GRANTS. `userId`: only the grants of this user. */
   async list(userId?: string): Promise<readonly ShownGrant[]> {
     await this.use.flush();
     const { store, accounts } = this.#options;
-    const grants = this.#presentIn(await store.list({ kind: 'grant', userId }, MAX_GRANTS));
+    const grants = this.#presentIn(this.#readable(await store.list({ kind: 'grant', userId }, MAX_GRANTS)));
     const users = await accounts.findUsers([...new Set(usersOf(grants))]);
     const names = new Map(users.map(({ id, username }) => [id, username]));
     return grants.flatMap((grant) => {
@@ -80,11 +85,13 @@ export class Grants {
     return new Date(this.#options.clock.wall()).toISOString();
   }
 
-  #presentIn(rows: readonly OAuthRow[]): readonly Grant[] {
+  #readable(rows: readonly OAuthRow[]): readonly Grant[] {
+    return readUndamaged(rows, grantOf, this.#options.warn).flatMap((grant) => grant ?? []);
+  }
+
+  #presentIn(grants: readonly Grant[]): readonly Grant[] {
     const now = this.#now;
-    return readUndamaged(rows, grantOf, this.#options.warn).flatMap((grant) =>
-      grant !== undefined && grant.expiresAt > now ? grant : [],
-    );
+    return grants.filter(({ expiresAt }) => expiresAt > now);
   }
 }
 

@@ -70,24 +70,34 @@ export function isRecent(atMs: number, withinMs: number, nowMs: number): boolean
 }
 
 /**
- * The returned function resolves with the reason why the wall clock may be wrong, as a clause. Undefined: since it was last
- * asked, or made, the wall clock has advanced like the monotonic one (within 10 % and 1 s), and it agrees with the clock of the
- * database, if that has one of its own. What is too old by it may then be deleted for good. Source: ADR 386.
+ * The returned function is true when the wall clock was set since it was last asked, or since the function was made: it did not
+ * advance as the monotonic clock did, within 10 % and 1 s.
  */
-export function clockDoubt(
-  { wall, now }: Pick<Clock, 'wall' | 'now'>,
-  serverTimeMs: () => Promise<number | undefined>,
-): () => Promise<string | undefined> {
+export function clockSteps({ wall, now }: Pick<Clock, 'wall' | 'now'>): () => boolean {
   let wallMs = wall();
   let monotonicMs = now();
-  return async () => {
+  return () => {
     const wallPassedMs = wall() - wallMs;
     const passedMs = now() - monotonicMs;
     wallMs += wallPassedMs;
     monotonicMs += passedMs;
-    if (Math.abs(wallPassedMs - passedMs) > STEADY_SHARE * passedMs + UNEVEN_MS)
-      return 'was set since it was last compared';
-    const present = wallMs;
+    return Math.abs(wallPassedMs - passedMs) > STEADY_SHARE * passedMs + UNEVEN_MS;
+  };
+}
+
+/**
+ * The returned function resolves with the reason why the wall clock may be wrong, as a clause. Undefined when what is too old
+ * by it may be deleted for good: it was not set, see `clockSteps`, and agrees with the clock of the database, if that has one of
+ * its own. Source: ADR 386.
+ */
+export function clockDoubt(
+  clock: Pick<Clock, 'wall' | 'now'>,
+  serverTimeMs: () => Promise<number | undefined>,
+): () => Promise<string | undefined> {
+  const wasSet = clockSteps(clock);
+  return async () => {
+    if (wasSet()) return 'was set since it was last compared';
+    const present = clock.wall();
     const skewMs = Math.abs(((await serverTimeMs()) ?? present) - present);
     return skewMs <= MAX_SKEW_MS ? undefined : 'differs from the clock of the database';
   };
