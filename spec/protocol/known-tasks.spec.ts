@@ -2,6 +2,7 @@
 // modern/modern-tasks.spec.ts and gateway/mcp/tasks.spec.ts.
 
 import * as assert from 'uvu/assert';
+import { ToolRights } from '../../src/domain/accounts/rights.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
@@ -48,8 +49,8 @@ test('asks the other nodes once about a task that did not begin here, and rememb
   const everywhere = log.untilKnown(EVERYWHERE, '3');
   answer({ instances: ['u/one'], isOthers: false });
   await everywhere;
-  assert.equal(log.lookUp(EVERYWHERE, '3'), { instances: ['u/one'], isOthers: false });
-  assert.equal(log.lookUp({ ...EVE, pathName: 'u' }, '3'), { instances: [], isOthers: true });
+  assert.equal(log.lookUp(EVERYWHERE, '3'), { instances: ['u/one'], tools: [''], isOthers: false });
+  assert.equal(log.lookUp({ ...EVE, pathName: 'u' }, '3'), { instances: [], tools: [], isOthers: true });
 });
 
 test('knows from another node that a task is one of other owners, also while a third node does not answer', async () => {
@@ -57,8 +58,36 @@ test('knows from another node that a task is one of other owners, also while a t
   const known = log.untilKnown(ANN, '1');
   answer(undefined, { instances: [], isOthers: true });
   await known;
-  assert.equal([log.belongsToOthers(ANN, '1'), log.belongsToOthers(EVE, '1')], [true, false]);
+  assert.equal([log.isRefused(ANN, '1'), log.isRefused(EVE, '1')], [true, false]);
   assert.equal([log.untilKnown(ANN, '1'), asked.length], [undefined, 1]);
+});
+
+test('learns the tool of a task from another node, and gives callers with rights to tools none of an unknown tool', async () => {
+  const { log, answer } = asking();
+  const limited = (...entries: string[]) => ({
+    ...ANN,
+    owner: { id: 'ann', tools: new ToolRights([entries]) },
+  });
+  const places = [
+    { instances: ['one'], tools: ['slow'], isOthers: false },
+    { instances: ['one'], isOthers: false }, // an earlier release
+  ];
+  const found = [];
+  for (const [index, place] of places.entries()) {
+    const taskId = String(index);
+    const known = log.untilKnown(limited('t/slow'), taskId);
+    answer(place);
+    await known;
+    for (const scope of [limited('t/slow'), limited('t/other'), ANN])
+      found.push([log.instancesOf(scope, taskId).length, log.isRefused(scope, taskId)]);
+    assert.is(log.untilKnown(limited('t/other'), taskId), undefined);
+  }
+  const [reached, refused] = [
+    [1, false],
+    [0, true],
+  ];
+  assert.equal(found, [reached, refused, reached, refused, refused, reached]);
+  assert.equal(log.lookUp(ANN, '0'), { instances: ['one'], tools: ['slow'], isOthers: false });
 });
 
 test('asks again about an unknown task after a minute, and at once where a node did not answer', async () => {
@@ -77,7 +106,7 @@ test('asks again about an unknown task after a minute, and at once where a node 
   assert.is(asked.length, 2);
   time.nowMs = 60_000;
   await ask(NOWHERE);
-  assert.equal([asked.length, log.belongsToOthers(ANN, '1')], [3, false]);
+  assert.equal([asked.length, log.isRefused(ANN, '1')], [3, false]);
 });
 
 test('asks about 64 tasks at a time at most, of one owner about a share of them, and refuses others', async () => {
@@ -110,27 +139,27 @@ test('knows the tasks that only other owners began, by template', () => {
   const memory = new KnownTasks(still);
   memory.begun(ANN, '1', 'one');
   const asked = [ANN, EVE, { ...EVE, pathName: 'u' }, { ...EVE, pathName: undefined }];
-  const found = asked.map((scope) => memory.belongsToOthers(scope, '1'));
+  const found = asked.map((scope) => memory.isRefused(scope, '1'));
   assert.equal(found, [false, true, false, true]);
   memory.begun(EVE, '1', 'one'); // this instance gave the id to both
-  assert.equal([memory.belongsToOthers(EVE, '1'), memory.instancesOf(EVE, '1')], [false, ['one']]);
+  assert.equal([memory.isRefused(EVE, '1'), memory.instancesOf(EVE, '1')], [false, ['one']]);
 });
 
 test('knows a task by its template in a view, too, and gives a view those of its templates', () => {
   const views: Readonly<Record<string, readonly string[]>> = { desk: ['t', 'v'], counter: ['u'] };
-  const memory = new KnownTasks(still, (name) => views[name]);
+  const memory = new KnownTasks(still, { templatesOf: (name) => views[name], hasTool: () => true });
   const [desk, counter] = [
     { ...ANN, pathName: 'desk' },
     { ...ANN, pathName: 'counter' },
   ];
-  memory.begun(desk, '1', 't/one');
-  memory.begun(ANN, '2', 'one');
-  memory.begun(counter, '2', 'u/two');
+  memory.begun(desk, '1', 't/one', 'slow');
+  memory.begun(ANN, '2', 'one', 'slow');
+  memory.begun(counter, '2', 'u/two', 'slow');
   const all = [ANN, EVERYWHERE, desk, counter];
   const found = (id: string) => all.map((scope) => memory.instancesOf(scope, id));
   assert.equal(found('1'), [['one'], ['t/one'], ['t/one'], []]);
   assert.equal(found('2'), [['one'], ['t/one', 'u/two'], ['t/one'], ['u/two']]);
-  const others = all.map(({ pathName }) => memory.belongsToOthers({ ...EVE, pathName }, '1'));
+  const others = all.map(({ pathName }) => memory.isRefused({ ...EVE, pathName }, '1'));
   assert.equal(others, [true, true, true, false]);
 });
 
@@ -141,7 +170,7 @@ test('remembers 2,500 tasks of each user, without the least recently used ones',
   assert.equal(memory.instancesOf(ANN, '0'), ['a']);
   memory.begun(ANN, 'one more', 'a');
   assert.equal([memory.instancesOf(ANN, '0'), memory.instancesOf(ANN, '1')], [['a'], []]);
-  assert.is(memory.belongsToOthers(ANN, 'hers'), true);
+  assert.is(memory.isRefused(ANN, 'hers'), true);
 });
 
 test('counts the clients of a user together: 100 sign-ins of one user displace no task of another', () => {
@@ -150,11 +179,11 @@ test('counts the clients of a user together: 100 sign-ins of one user displace n
   memory.begun(ANN, 'task-1', 'one');
   for (let number = 0; number < 100; number += 1) memory.begun(signIn(number), 'task-2', 'two');
   assert.equal(memory.instancesOf(ANN, 'task-1'), ['one']);
-  assert.is(memory.belongsToOthers(signIn(0), 'task-1'), true);
+  assert.is(memory.isRefused(signIn(0), 'task-1'), true);
   // Yet each of them has its own.
   memory.begun(signIn(1), 'task-3', 'two');
   assert.equal(memory.instancesOf(signIn(0), 'task-3'), []);
-  assert.is(memory.belongsToOthers(signIn(0), 'task-3'), true);
+  assert.is(memory.isRefused(signIn(0), 'task-3'), true);
 });
 
 test('remembers the latest eight instances that gave the same id', () => {
@@ -178,7 +207,7 @@ test('does not remember an id that is too long', () => {
   ] as const) {
     const taskId = 'x'.repeat(length);
     memory.begun(ANN, taskId, 'one');
-    assert.equal([isTaskId(taskId), memory.belongsToOthers(EVE, taskId)], [isKept, isKept]);
+    assert.equal([isTaskId(taskId), memory.isRefused(EVE, taskId)], [isKept, isKept]);
   }
 });
 

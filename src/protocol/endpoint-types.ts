@@ -13,7 +13,7 @@ import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { ClientRequest } from './client-message.ts';
 import type { Backends } from './endpoint-backends.ts';
-import type { KnownTasks, TemplatesOfView } from './known-tasks.ts';
+import type { KnownTasks, TaskViews } from './known-tasks.ts';
 import type { StateKeys } from './modern/state-cipher.ts';
 
 /** One HTTP request to the endpoint. Host, origin, credentials, scope and name are already checked. */
@@ -146,7 +146,8 @@ export interface EndpointOptions {
    * GatewayError when there are none.
    */
   readonly backends: (pathName: string | undefined) => Backends;
-  readonly templatesOf?: TemplatesOfView;
+  /** Default: there are no views. */
+  readonly views?: TaskViews;
   readonly questions: WaitingCalls;
   readonly newSessionId: () => string;
   /** Keys of at least 32 random bytes each. The first one encrypts; nodes that share them decrypt each other's texts. */

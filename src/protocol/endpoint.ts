@@ -25,7 +25,7 @@ export class Endpoint implements McpEndpoint {
 
   constructor(options: EndpointOptions) {
     this.#backends = options.backends;
-    this.tasks = new KnownTasks(options.clock, options.templatesOf);
+    this.tasks = new KnownTasks(options.clock, options.views);
     const { tasks } = this;
     this.#legacy = new LegacyEndpoint({ ...options, tasks });
     this.#sse = new LegacySse(this.#legacy, options);

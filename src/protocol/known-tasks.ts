@@ -1,8 +1,9 @@
 // Remembers which instances run the tasks of clients, for both eras and all paths. The code of each era sends requests
-// about a task to its instance, and refuses those about tasks of other owners. For a task that did not begin on this
-// node, the other nodes are asked once.
+// about a task to its instance, and refuses those about tasks of other owners, or of tools that the caller may not call any
+// more. For a task that did not begin on this node, the other nodes are asked once.
 
 import { countedIdOf } from '../domain/accounts/account.ts';
+import { mayCall } from '../domain/accounts/rights.ts';
 import { tooMany } from '../domain/errors/request-errors.ts';
 import { isJsonObject, type JsonText } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -21,20 +22,22 @@ export const MAX_OWNERS = 100;
 /** The most remembered instances that gave one client of a user the same task id, and all clients of the user together. */
 export const MAX_TASK_INSTANCES = 8;
 export const MAX_USER_INSTANCES = 32;
-/** The longest id that is remembered, in characters. */
+/** The longest id that is remembered, and the longest name of a tool, in characters. */
 export const MAX_TASK_ID_LENGTH = 1_024;
 
 /** The owner of a request, and the name in its path, of a template or a view; undefined at the path of all templates. */
 export interface TaskScope {
-  readonly owner: Pick<Owner, 'id'>;
+  readonly owner: Pick<Owner, 'id' | 'tools'>;
   readonly pathName: string | undefined;
 }
 
 /** The knowledge of one node of a task. */
 export interface TaskOnNode {
-  /** See KnownTasks.instancesOf. */
+  /** All at which the owner began it, whatever tools it may call: the node that asks knows its rights. */
   readonly instances: readonly string[];
-  /** True for a task of other callers only: see KnownTasks.belongsToOthers. */
+  /** For each instance the tool that began the task; '' for an unknown one. Earlier releases do not say it. */
+  readonly tools?: readonly string[];
+  /** True for a task of other callers only. */
   readonly isOthers: boolean;
 }
 
@@ -59,13 +62,22 @@ const ASKED_MS = 60_000;
  */
 const MAX_ASKED_TASKS = 64;
 
-/** The templates of a view; undefined for the name of a template. */
-export type TemplatesOfView = (name: string) => readonly string[] | undefined;
+/** What decides which tasks are reached through a view. */
+export interface TaskViews {
+  /** The templates of a view; undefined for the name of a template. */
+  readonly templatesOf: (name: string) => readonly string[] | undefined;
+  /** True when the view has this tool of the template now. */
+  readonly hasTool: (view: string, template: string, tool: string) => boolean;
+}
+
+const NO_VIEWS: TaskViews = { templatesOf: () => undefined, hasTool: () => false };
 
 /** A task at an instance, which is named `{template}/{instance}`. */
 interface TaskAt {
   readonly ownerId: string;
   readonly instance: string;
+  /** The name of the tool at its server; undefined for one that is not known. */
+  readonly tool: string | undefined;
 }
 
 interface Asked {
@@ -85,12 +97,12 @@ export class KnownTasks {
   readonly #users = new LruMap<LruMap<readonly TaskAt[]>>(MAX_OWNERS);
   readonly #asked = new LruMap<Asked>(MAX_ASKED);
   readonly #asking = new UserShares(MAX_ASKED_TASKS);
-  readonly #templatesOf: TemplatesOfView;
+  readonly #views: TaskViews;
   #peers: TaskPeers | undefined;
 
-  constructor({ now }: Clock, templatesOf: TemplatesOfView = () => undefined) {
+  constructor({ now }: Clock, views: TaskViews = NO_VIEWS) {
     this.#now = now;
-    this.#templatesOf = templatesOf;
+    this.#views = views;
   }
 
   /** Sets the nodes that are asked for tasks that did not begin here. */
@@ -103,7 +115,7 @@ export class KnownTasks {
    * cannot be found. Rejects with QUEUE_FULL, because a task for which no node was asked may belong to another owner.
    */
   untilKnown(scope: TaskScope, taskId: string): Promise<void> | undefined {
-    if (this.#peers === undefined || this.instancesOf(scope, taskId).length > 0) return undefined;
+    if (this.#peers === undefined || this.#own(scope, taskId).length > 0) return undefined;
     const key = taskKey(scope, taskId);
     const before = this.#asked.get(key);
     if (before !== undefined && this.#now() - before.atMs < ASKED_MS) return before.asking;
@@ -118,8 +130,9 @@ export class KnownTasks {
     asked.asking = answers.then((places) => {
       this.#asking.release(id);
       asked.asking = undefined;
-      for (const { instances } of places.filter((each) => each !== undefined))
-        for (const instance of instances) this.begun(scope, taskId, instance);
+      for (const { instances, tools } of places.filter((each) => each !== undefined))
+        for (const [index, instance] of instances.entries())
+          this.begun(scope, taskId, instance, tools?.[index]);
       asked.isOthers = places.some((each) => each?.isOthers);
       // A node that did not answer is asked again.
       const isComplete = asked.isOthers || !places.includes(undefined);
@@ -131,11 +144,16 @@ export class KnownTasks {
 
   /** The knowledge of this node of the task, for another node. */
   lookUp(scope: TaskScope, taskId: string): TaskOnNode {
-    const instances = this.instancesOf(scope, taskId);
-    return { instances, isOthers: instances.length === 0 && this.#hasBegun(scope.pathName, taskId) };
+    const own = this.#own(scope, taskId);
+    return {
+      instances: this.#named(scope.pathName, own),
+      tools: own.map(({ tool = '' }) => tool),
+      isOthers: own.length === 0 && this.#hasBegun(scope.pathName, taskId),
+    };
   }
 
-  begun({ owner, pathName }: TaskScope, taskId: string, instanceId: string): void {
+  /** `name`: that of the tool at its server. */
+  begun({ owner, pathName }: TaskScope, taskId: string, instanceId: string, name = ''): void {
     if (!isTaskId(taskId)) return;
     const isAggregate = pathName === undefined || splitInstance(instanceId) !== undefined; // in a view, too
     const instance = isAggregate ? instanceId : aggregateInstance({ template: pathName, id: instanceId });
@@ -147,15 +165,38 @@ export class KnownTasks {
     const own = known.filter(({ ownerId }) => ownerId === owner.id);
     const oldest = own.length < MAX_TASK_INSTANCES ? undefined : own[0];
     const others = known.filter((task) => task !== oldest).slice(1 - MAX_USER_INSTANCES);
-    ofUser.set(taskId, [...others, { ownerId: owner.id, instance }]);
+    const tool = name === '' || name.length > MAX_TASK_ID_LENGTH ? undefined : name;
+    ofUser.set(taskId, [...others, { ownerId: owner.id, instance, tool }]);
     this.#users.set(userId, ofUser);
   }
 
   /**
-   * The instances at which the owner began a task with that id, named as at the path of the scope, the latest
-   * last.
+   * The instances at which the owner began a task with that id, by a tool that it may still call at the path, named as at
+   * that path, the latest last.
    */
-  instancesOf({ owner, pathName }: TaskScope, taskId: string): readonly string[] {
+  instancesOf(scope: TaskScope, taskId: string): readonly string[] {
+    const reached = this.#own(scope, taskId).filter((task) => this.#mayReach(scope, task));
+    return this.#named(scope.pathName, reached);
+  }
+
+  /**
+   * True for a task that the caller may not ask for: one that only others began at the path, or a tool that the caller may not
+   * call there. A caller that may call some tools only gets no task of an unknown tool.
+   */
+  isRefused(scope: TaskScope, taskId: string): boolean {
+    if (this.instancesOf(scope, taskId).length > 0) return false;
+    const asked = this.#asked.get(taskKey(scope, taskId));
+    return (
+      scope.owner.tools !== undefined || asked?.isOthers === true || this.#hasBegun(scope.pathName, taskId)
+    );
+  }
+
+  #hasBegun(pathName: string | undefined, taskId: string): boolean {
+    return [...this.#users.values()].some((tasks) => this.#at(pathName, tasks.get(taskId) ?? []).length > 0);
+  }
+
+  /** The tasks of the owner with that id at the path, whatever tools it may call now. */
+  #own({ owner, pathName }: TaskScope, taskId: string): readonly TaskAt[] {
     const ofUser = this.#users.get(countedIdOf(owner.id))?.get(taskId) ?? [];
     return this.#at(
       pathName,
@@ -163,35 +204,32 @@ export class KnownTasks {
     );
   }
 
-  /** True when only other owners began a task with that id at the path. */
-  belongsToOthers(scope: TaskScope, taskId: string): boolean {
-    if (this.instancesOf(scope, taskId).length > 0) return false;
-    const asked = this.#asked.get(taskKey(scope, taskId));
-    return asked?.isOthers === true || this.#hasBegun(scope.pathName, taskId);
+  #mayReach({ owner, pathName }: TaskScope, { instance, tool }: TaskAt): boolean {
+    const view = pathName !== undefined && this.#views.templatesOf(pathName) ? pathName : undefined;
+    if (tool === undefined) return owner.tools === undefined && view === undefined;
+    const { template = '' } = splitInstance(instance) ?? {};
+    return (
+      mayCall(owner, template, tool) && (view === undefined || this.#views.hasTool(view, template, tool))
+    );
   }
 
-  #hasBegun(pathName: string | undefined, taskId: string): boolean {
-    return [...this.#users.values()].some((tasks) => this.#at(pathName, tasks.get(taskId) ?? []).length > 0);
+  /** Those of the path: without a name all; in a view those of its templates. */
+  #at(pathName: string | undefined, tasks: readonly TaskAt[]): readonly TaskAt[] {
+    if (pathName === undefined || tasks.length === 0) return tasks;
+    const templates = this.#views.templatesOf(pathName) ?? [pathName];
+    return tasks.filter(({ instance }) => templates.includes(splitInstance(instance)?.template ?? ''));
   }
 
-  /**
-   * The instances as the path names them: without a name all, with their templates; in a view those of
-   * its templates.
-   */
-  #at(pathName: string | undefined, tasks: readonly TaskAt[]): readonly string[] {
-    const instances = tasks.map(({ instance }) => instance);
-    if (pathName === undefined || instances.length === 0) return instances;
-    const ofView = this.#templatesOf(pathName);
-    if (ofView !== undefined)
-      return instances.filter((known) => ofView.includes(splitInstance(known)?.template ?? ''));
-    const prefix = aggregateInstance({ template: pathName, id: '' });
-    return instances.flatMap((known) => (known.startsWith(prefix) ? known.slice(prefix.length) : []));
+  /** The instances as the path names them: with their templates, except at that of a template. */
+  #named(pathName: string | undefined, tasks: readonly TaskAt[]): readonly string[] {
+    const isOfTemplate = pathName !== undefined && this.#views.templatesOf(pathName) === undefined;
+    return tasks.map(({ instance }) => (isOfTemplate ? (splitInstance(instance)?.id ?? instance) : instance));
   }
 
   /** Remembers the task that a result reports as begun, if there is one. */
-  learn(scope: TaskScope, result: JsonText, instanceId: string): void {
+  learn(scope: TaskScope, result: JsonText, instanceId: string, tool?: string): void {
     const taskId = taskIdIn(result);
-    if (taskId !== undefined) this.begun(scope, taskId, instanceId);
+    if (taskId !== undefined) this.begun(scope, taskId, instanceId, tool);
   }
 }
 

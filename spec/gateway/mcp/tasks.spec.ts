@@ -3,6 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
+import { ToolRights } from '../../../src/domain/accounts/rights.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { startTaskServer, type TaskServer, type TaskServerOptions } from '../../fixtures/task-server.ts';
@@ -45,6 +46,9 @@ async function offer(names: readonly string[], options?: TaskServerOptions): Pro
 function caller(id: string, ...templates: string[]): Principal {
   return { ...ANONYMOUS, id, ...(templates.length === 0 ? {} : { templates: new Set(templates) }) };
 }
+
+/** The same caller, which may call only these tools. */
+const limitedTo = (...entries: string[]): Principal => ({ ...ann, tools: new ToolRights([entries]) });
 
 /** What a client gets: the instance, and the result or the code of the error. */
 async function answered(...[gateway, post]: Parameters<typeof postTo>) {
@@ -244,6 +248,68 @@ test('an owner that may not use the template any more gets no task of it', async
   const confined = caller(ann.id, 'b');
   for (const method of METHODS) assert.is((await ask(undefined, taskId, confined, method)).code, UNKNOWN);
   assert.equal(askedOf('a/one'), []);
+});
+
+for (const era of ['legacy', 'modern'] as const)
+  test(`a caller that may not call its tool any more gets no task of a ${era} server`, async () => {
+    await offer(['a/one'], { era });
+    for (const [path, name] of [
+      ['a', 'begin'],
+      [undefined, 'a__begin'],
+      ['desk', 'begin'],
+    ] as const) {
+      const begun = await (await session(path))('tools/call', { name, task: { ttl: 60_000 } });
+      const taskId = String((begun.result.task ?? begun.result).taskId);
+      const others = [limitedTo('a/other'), limitedTo('a/*', '!a/begin')];
+      const before = askedOf('a/one').length;
+      for (const principal of others)
+        for (const asked of ['a', undefined, 'desk', 'counter']) {
+          const inSession = await session(asked, principal);
+          for (const method of [...METHODS, 'tasks/result'])
+            assert.is((await inSession(method, { taskId })).code, UNKNOWN, `${asked} ${method}`);
+          for (const method of METHODS)
+            assert.is((await ask(asked, taskId, principal, method)).code, UNKNOWN, `${asked} ${method}`);
+        }
+      assert.is(askedOf('a/one').length, before, 'the instance is not asked');
+      for (const asked of ['a', undefined, 'desk']) {
+        await ask(asked, taskId, limitedTo('a/begin'));
+        await (await session(asked, limitedTo('a/begin')))('tasks/get', { taskId });
+      }
+      assert.is(askedOf('a/one').length, before + 6, 'a caller with the tool asks');
+    }
+  });
+
+for (const [how, from] of [
+  ['by its name', { template: 'a', tools: ['other'] }],
+  ['by its hints', { template: 'a', only: { readOnly: true } }],
+] as const)
+  test(`a view that does not have its tool any more, ${how}, gives no task`, async () => {
+    await offer(['a/one']);
+    const begun = await modern('desk', 'tools/call', { name: 'begin' });
+    const { taskId } = begun.result;
+    const begunInSession = await session('desk');
+    assert.is((await ask('desk', taskId)).result?.taskId, taskId);
+    const before = askedOf('a/one').length;
+    await gateway.views.put({ id: 'desk', from: [from] });
+    for (const method of METHODS) {
+      assert.is((await ask('desk', taskId, ann, method)).code, UNKNOWN);
+      assert.is((await begunInSession(method, { taskId })).code, UNKNOWN);
+    }
+    assert.is(askedOf('a/one').length, before, 'the instance is not asked');
+    assert.is((await ask('a', taskId)).result?.taskId, taskId);
+  });
+
+test('a caller with rights to some tools gets no task of an unknown tool', async () => {
+  await offer(['a/one']);
+  const { taskId } = await begin('a');
+  await gateway.close({ graceMs: 0 });
+  gateway = await createGateway();
+  await gateway.register('a', { id: 'one', endpoint: servers.get('a/one')?.url ?? '' }, { waitMs: 5_000 });
+  const principal = limitedTo('a/begin');
+  assert.is((await ask('a', taskId, principal)).code, UNKNOWN);
+  assert.is((await (await session('a', principal))('tasks/get', { taskId })).code, UNKNOWN);
+  assert.equal(askedOf('a/one'), []);
+  assert.is((await ask('a', taskId)).result?.taskId, taskId);
 });
 
 test.run();

@@ -10,7 +10,11 @@ const PATH = '/peer/task';
 const WAIT_MS = 1_000;
 
 const TASK_ON_NODE = compileShape(
-  Type.Object({ instances: Type.Array(Type.String()), isOthers: Type.Boolean() }),
+  Type.Object({
+    instances: Type.Array(Type.String()),
+    tools: Type.Optional(Type.Array(Type.String())),
+    isOthers: Type.Boolean(),
+  }),
   'body',
 );
 

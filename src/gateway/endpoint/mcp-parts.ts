@@ -163,7 +163,7 @@ export class McpParts {
         fleet.templates.existingGroup(pathName); // refuses a deleted template
         return this.#of(pathName);
       },
-      templatesOf: (name) => this.views.templatesOf(name),
+      views: this.views,
       questions: this.#questions,
       newSessionId: () => sessions.newId(),
       stateKeys,

@@ -110,6 +110,11 @@ export class Views implements ServedViews {
     return this.has(id) ? this.#of(id)?.templates : undefined;
   }
 
+  /** True when the view has this tool of the template now. */
+  hasTool(id: string, template: string, tool: string): boolean {
+    return this.#of(id)?.directory.hasTool(template, tool) ?? false;
+  }
+
   async put(
     written: ViewDefinition,
     condition: ViewCondition = {},

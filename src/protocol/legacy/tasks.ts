@@ -1,5 +1,5 @@
 // Requests about tasks in legacy sessions. An owner reaches its tasks from each of its sessions, and never tasks of
-// other owners. Legacy servers distinguish sessions; other servers know only the id of a task.
+// other owners or of tools that it may not call. Legacy servers distinguish sessions; other servers know only the id of a task.
 
 import { catchError, defer, finalize, from as fromPromise, type Observable, switchMap, tap } from 'rxjs';
 import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
@@ -30,14 +30,16 @@ export function exchangeWithTasks(
   if (!mayBegin) return events$;
   return events$.pipe(
     tap(({ event, instanceId }) => {
-      if (event.kind === 'result') tasks.learn(scopeOf(served), event.result, instanceId);
+      if (event.kind === 'result')
+        tasks.learn(scopeOf(served), event.result, instanceId, request.report?.tool);
     }),
   );
 }
 
 /**
  * Sends a request about a task: in the session itself if its owner began the task there or the task is unknown,
- * otherwise to the instance that runs the task. Refuses it for a task of another owner.
+ * otherwise to the instance that runs the task. Refuses it for a task of another owner, or of a tool that its owner may not
+ * call any more.
  */
 function exchangeAboutTask(
   request: ExchangeRequest,
@@ -59,7 +61,7 @@ function exchangeAboutTask(
     const instanceId = here ?? known.at(-1);
     if (here === undefined && instanceId !== undefined)
       return exchangeAt(request, session, served, instanceId);
-    return here === undefined && tasks.belongsToOthers(scope, taskId)
+    return here === undefined && tasks.isRefused(scope, taskId)
       ? rpcErrorAnswer(RPC.invalidParams, 'Unknown task')
       : exchangeInSession(session, request, clock, here);
   };

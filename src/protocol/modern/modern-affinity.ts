@@ -73,7 +73,7 @@ export class ModernAffinity {
   /**
    * The destination of a request; undefined when any instance may answer. Throws RpcFailure (-32602) for a
    * state or cursor that was not given to this client for this call, for a state that has expired, and for a task of
-   * another owner.
+   * another owner, or of a tool that the client may not call any more.
    */
   targetOf(request: ModernRequest): ModernTarget | undefined {
     const { method, params } = request;
@@ -102,11 +102,11 @@ export class ModernAffinity {
   }
 
   /**
-   * Remembers the task of a result; the caller of `tools/call`, the only method that begins tasks, owns it. Source:
-   * SEP-2663.
+   * Remembers the task of a result; the caller of `tools/call`, the only method that begins tasks, owns it. `tool`: its name at
+   * the server. Source: SEP-2663.
    */
-  learnTask(request: ModernRequest, result: JsonText, instanceId: string): void {
-    if (request.method === 'tools/call') this.#tasks.learn(request, result, instanceId);
+  learnTask(request: ModernRequest, result: JsonText, instanceId: string, tool: string | undefined): void {
+    if (request.method === 'tools/call') this.#tasks.learn(request, result, instanceId, tool);
   }
 
   /**
@@ -204,7 +204,7 @@ export class ModernAffinity {
   #byTask(request: ModernRequest, taskId: string): ModernTarget | undefined {
     const instanceId = this.#tasks.instancesOf(request, taskId).at(-1);
     if (instanceId !== undefined) return { params: request.params, instanceId };
-    if (this.#tasks.belongsToOthers(request, taskId)) throw invalidParams('Unknown task');
+    if (this.#tasks.isRefused(request, taskId)) throw invalidParams('Unknown task');
     return undefined;
   }
 

@@ -175,7 +175,7 @@ export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
     if (type === 'input_required' && hasRounds(request.method))
       return affinity.encryptState(request, result, sourced);
     if ((type !== undefined && type !== 'complete') || request.params.task !== undefined)
-      affinity.learnTask(request, result, instanceId);
+      affinity.learnTask(request, result, instanceId, this.report.tool);
     const listed = affinity.encryptCursor(request, result, instanceId);
     const isComplete = type === undefined || type === 'complete';
     return isComplete ? completed(request.method, type, listed, () => infoFor(request)) : listed;

@@ -96,6 +96,12 @@ export class CompiledView {
     return this.#choices.get(template)?.isUnlistedRepeatable(own);
   }
 
+  /** True for a tool that the view has. `listed`: its definition; undefined where it is not known, and its hints do not count. */
+  hasTool(template: string, own: string, listed: JsonObject | undefined): boolean {
+    if (listed === undefined || this.isByName(template)) return this.takes('tools', template, own);
+    return this.#choices.get(template)?.hasTool(listed) ?? false;
+  }
+
   /** True for a tool or a prompt that the view has if its server lists it, whatever its hints are. */
   takes(list: 'tools' | 'prompts', template: string, own: string): boolean {
     return this.#choices.get(template)?.takes(list, own) ?? false;
@@ -132,6 +138,10 @@ class TemplateChoices {
 
   takes(list: 'tools' | 'prompts', own: string): boolean {
     return this.#takes[list](own);
+  }
+
+  hasTool(listed: JsonObject): boolean {
+    return [this.#choose('tools', listed)].flat().length > 0;
   }
 
   /** True when the view has the URI, both as it is written and as its server may read it. */

@@ -241,6 +241,19 @@ export class ViewDirectory implements Directory {
       : targetOf(only, compiled, nameIn(compiled, only));
   }
 
+  /** True when the view has this tool of a template now: by its names, and by its hints in the last list of the template. */
+  hasTool(template: string, own: string): boolean {
+    const view = this.#options.view();
+    if (view.isByName(template)) return view.takes('tools', template, own);
+    const { inputs = [] } = this.#compiled.find(({ list }) => list === 'tools') ?? {};
+    const { items = [] } = inputs.find((input) => input.template === template) ?? {};
+    return view.hasTool(
+      template,
+      own,
+      items.find(({ name }) => name === own),
+    );
+  }
+
   /** The items that a name stands for which is not listed: a prefixed one, or the own name of a tool. */
   #unlisted(name: string, list: 'tools' | 'prompts', compiled: Compiled): readonly ChosenItem[] {
     if (this.#options.isOfAllTemplates) {
