@@ -222,15 +222,25 @@ export class ViewDirectory implements Directory {
     list: 'tools' | 'prompts',
     client: Client,
   ): Promise<OwnTarget | undefined> {
-    const known = this.knownTarget(name, client.owner, list);
+    const { owner } = client;
+    const known = this.knownTarget(name, owner, list);
     if (known !== undefined) return known;
     const { missing } = await this.listing(list, client);
-    return this.knownTarget(name, client.owner, list) ?? this.#ofMissing(name, list, missing);
+    const compiled = this.#ofCaller[list].get(owner.id);
+    // A view that changed meanwhile is listed again; a list that did is not, since it may change each time.
+    if (compiled !== undefined && compiled.view !== this.#options.view())
+      return this.targetOfName(name, list, client);
+    const found = compiled && this.#targetIn(compiled, name, owner, list);
+    return found ?? this.#ofMissing(name, list, missing);
   }
 
   knownTarget(name: string, owner: Owner, list: 'tools' | 'prompts' = 'tools'): OwnTarget | undefined {
     const compiled = this.#ofCaller[list].get(owner.id);
     if (compiled === undefined || compiled.version !== this.#options.version()) return undefined;
+    return this.#targetIn(compiled, name, owner, list);
+  }
+
+  #targetIn(compiled: Compiled, name: string, owner: Owner, list: 'tools' | 'prompts') {
     const listed = compiled.byName.get(name);
     if (listed !== undefined && this.#mayHave(owner, list, listed)) return targetOf(listed, compiled, name);
     const [only, ...others] = this.#unlisted(name, list, compiled).filter((each) =>
