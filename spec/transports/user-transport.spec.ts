@@ -212,6 +212,21 @@ test('another connection of the user gets another transport', async () => {
   assert.equal([first?.isClosed, openings], [true, ['ada', 'ada']]);
 });
 
+test('a call that ends with its earlier connection leaves the present one as it is', async () => {
+  const { ask, answer, changed$, servers, openings } = await opened(new Set(['ada']));
+  await answer(LIST, ADA);
+  const first = servers.get('ada');
+  if (first !== undefined) first.onExchange = () => {};
+  ask(CALL, ADA);
+  await passTurns(20);
+  changed$.next('ada');
+  await answer(CALL, ADA);
+  first?.last.fail(connectionRequired({ template: 'notes', instanceId: 'one', who: 'user', why: 'ended' }));
+  await answer(CALL, ADA);
+  assert.equal([first?.isClosed, servers.get('ada')?.isClosed], [true, false]);
+  assert.equal(openings, ['ada', 'ada']);
+});
+
 test('a probe needs no account, and there is no list of all users', async () => {
   const { answer, openings, notices, servers } = await opened(new Set(['ada']), {
     ...MODERN_HANDSHAKE,

@@ -7,7 +7,6 @@ import {
   AsyncSubject,
   catchError,
   defer,
-  finalize,
   from,
   map,
   merge,
@@ -17,6 +16,7 @@ import {
   Subject,
   switchMap,
   takeUntil,
+  tap,
   throwError,
 } from 'rxjs';
 import { userIdIn } from '../domain/accounts/account.ts';
@@ -138,7 +138,6 @@ class UserTransport implements Transport {
     return this.#carry(request, userId).pipe(
       catchError((thrown: unknown) => {
         if (!hasCode(thrown, 'CONNECTION_REQUIRED')) throw thrown;
-        this.#leave(userId);
         return this.#withoutConnection(request, userId);
       }),
       takeUntil(this.closed$),
@@ -187,7 +186,11 @@ class UserTransport implements Transport {
       const user = this.#of(userId);
       user.calls += 1;
       const events$ = from(user.transport).pipe(switchMap((transport) => this.#ask(transport, request)));
-      return events$.pipe(finalize(() => this.#used(user)));
+      const failed = (thrown: unknown): void => {
+        const isPresent = this.#users.get(userId) === user; // else the connection was replaced meanwhile
+        if (isPresent && hasCode(thrown, 'CONNECTION_REQUIRED')) this.#leave(userId);
+      };
+      return events$.pipe(tap({ error: failed, finalize: () => this.#used(user) }));
     });
   }
 
