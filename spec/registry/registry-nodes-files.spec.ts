@@ -58,7 +58,7 @@ test('each entry and each view is stored once', async () => {
   await importOn(nodes, { templates: { t: { instances } }, views });
   assert.equal(saved.toSorted(), instances.map(({ id }) => id).toSorted());
   for (const node of nodes) {
-    await node.registry.reload();
+    await node.registry.catchUp();
     assert.equal([node.definitions.length, idsOn(node)], [20, ['v', 'w']]);
   }
   assert.equal(new Set(nodes.map(({ registry }) => registry.views.find('v')?.updatedAt)).size, 1);

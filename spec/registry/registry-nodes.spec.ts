@@ -414,7 +414,7 @@ test('a reload checks a few definitions per turn, and those in force not again',
     await database.definitions.save({ id: `d${n}`, value: { ...value, id: `d${n}` } });
   const { storedDefinitions } = b.registry;
   assert.ok((await turnsOf(() => storedDefinitions.read())) >= 9);
-  await b.registry.reload();
+  await b.registry.catchUp();
   await database.definitions.save({ id: 'd0', value: { ...value, id: 'd0', name: 'other' } });
   const [first, second] = await storedDefinitions.read();
   assert.equal([first?.name, storedDefinitions.get('d0').name], ['other', 'D']);

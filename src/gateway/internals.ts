@@ -29,7 +29,7 @@ export interface GatewayInternals
   /** Starts the stored instances; accepts calls when `more` is done. Called once, by createGateway or instead of it. */
   load(more?: () => Promise<void>): Promise<void>;
   /** Applies the changes of other nodes in the store. */
-  reloadRegistry(): Promise<void>;
+  catchUp(): Promise<void>;
   readonly beginLife: (life: string) => Promise<void>;
   readonly hasSession: (id: string) => boolean;
   /** Programs that run here, without dedicated processes, and calls under way. */
@@ -55,7 +55,7 @@ export function internalsOf(
       return keeper?.counts;
     },
     load: (more) => load(parts, events, readiness, more),
-    reloadRegistry: () => registry.reload(),
+    catchUp: () => registry.catchUp(),
     beginLife: (life) => sessions.beginLife(life),
     hasSession: (id) => sessions.findAny(id) !== undefined,
     activity: () => fleet.activity,

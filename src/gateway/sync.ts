@@ -24,11 +24,11 @@ import type {
 } from '../domain/instances/found-instances.ts';
 import { type Clock, sleep } from '../domain/time/clock.ts';
 import { SerialQueue } from '../domain/time/serial-queue.ts';
-import { catchUp } from '../registry/catch-up.ts';
 import { readAtRest } from '../registry/files/file-at-rest.ts';
 import { RegistryFileError, readRegistryFile } from '../registry/files/registry-file.ts';
 import type { Registry } from '../registry/registry.ts';
 import { cameFrom, importContents, syncListing } from '../registry/registry-sync.ts';
+import { repeatUntilDone } from '../registry/repeat-until-done.ts';
 import type { DiscoveryOptions } from './gateway-types.ts';
 
 /** The parts of a gateway that sync needs. Without `env` there are no sources. */
@@ -204,7 +204,7 @@ export class Sync {
     const { signal } = this.#closing;
     let source = first;
     const changes$ = new Subject<void>();
-    const listings = catchUp(changes$, {
+    const listings = repeatUntilDone(changes$, {
       clock: this.#deps.clock,
       work: () => this.#sync(source),
       gapMs: 0,

@@ -7,7 +7,7 @@ import type { GatewayEvent } from '../domain/events/events.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
-import { catchUp } from './catch-up.ts';
+import { repeatUntilDone } from './repeat-until-done.ts';
 
 /** The shortest time between the end of a reload and the next one, in ms. */
 const GAP_MS = 500;
@@ -28,7 +28,7 @@ export class Follower {
       emit({ type: 'registry.behind', atMs: wall(), code: asGatewayError(thrown).code });
     const onCaughtUp = () => emit({ type: 'registry.current', atMs: wall() });
     this.#subscriptions.add(
-      catchUp(this.#requests$, { clock, work: reload, gapMs: GAP_MS, onFailure, onCaughtUp }),
+      repeatUntilDone(this.#requests$, { clock, work: reload, gapMs: GAP_MS, onFailure, onCaughtUp }),
     );
   }
 

@@ -97,7 +97,7 @@ export class RegistryChanges {
     return revision !== undefined;
   }
 
-  /** See Registry.reload. */
+  /** See Registry.catchUp. */
   catchUp(): Promise<void> {
     return this.#queue.take(() => this.reload(), 'read');
   }

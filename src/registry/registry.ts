@@ -89,7 +89,7 @@ export class Registry {
   }
 
   /** Applies the changes of other nodes, when earlier changes have ended. DATABASE_UNAVAILABLE. */
-  reload(): Promise<void> {
+  catchUp(): Promise<void> {
     return this.#changes.catchUp();
   }
 

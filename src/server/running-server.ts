@@ -78,7 +78,7 @@ export function runningServer(options: RunningServerOptions): RunningServer {
       if (question.kind === 'members') await others.table?.readAgain();
       else {
         options.noteChange();
-        await gateway.internals.reloadRegistry();
+        await gateway.internals.catchUp();
       }
       return '';
     },

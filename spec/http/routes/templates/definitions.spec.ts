@@ -75,7 +75,7 @@ test('a template with instances or settings remains without its definition', asy
   await app.gateway.deregister('kept', 'one');
   await app.as(app.admin, 'DELETE', path('kept'));
   assert.not.ok(app.gateway.hasTemplate('kept'), 'the registration left no settings');
-  await app.gateway.internals.reloadRegistry();
+  await app.gateway.internals.catchUp();
   assert.not.ok(app.gateway.hasTemplate('kept'));
 });
 
@@ -121,13 +121,13 @@ test('are in force after a restart, and on other nodes after the next look at th
   const other = await startApp({ gateway: { store } });
   const { id: _, ...body } = weather;
   assert.is((await one.ask('PUT', path('weather'), { body })).status, 201);
-  await other.gateway.internals.reloadRegistry();
+  await other.gateway.internals.catchUp();
   assert.equal((await other.ask('GET', path('weather'))).body, weather);
   assert.is(other.gateway.template('weather').policy.callTimeoutMs, 7_000);
   const later = await startApp({ gateway: { store } });
   assert.ok(later.gateway.hasTemplate('weather'));
   assert.is((await later.ask('DELETE', path('weather'))).status, 204);
-  await other.gateway.internals.reloadRegistry();
+  await other.gateway.internals.catchUp();
   assert.equal([other.gateway.hasTemplate('weather'), other.gateway.templates()], [false, []]);
   await Promise.all([one.close(), other.close(), later.close()]);
 });

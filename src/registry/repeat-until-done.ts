@@ -19,7 +19,7 @@ import {
 import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
 
-interface CatchUpOptions {
+interface RepeatUntilDoneOptions {
   readonly clock: Clock;
   readonly work: () => Promise<unknown>;
   /** The shortest time between the end of a run and the next one, in ms: a thousand requests are a few runs. */
@@ -34,9 +34,9 @@ interface CatchUpOptions {
 const RETRY_MS = 5_000;
 
 /** Runs the work after each request, one run at a time: requests during a run cause one more run, and only one. */
-export function catchUp(
+export function repeatUntilDone(
   requests$: Observable<unknown>,
-  { clock, work, gapMs, onFailure, onCaughtUp }: CatchUpOptions,
+  { clock, work, gapMs, onFailure, onCaughtUp }: RepeatUntilDoneOptions,
 ): Subscription {
   let hasFailed = false;
   const outcomes$ = new Subject<boolean>();
