@@ -23,7 +23,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/gateway/gateway.ts',
   'src/gateway/internals.ts',
   'src/registry/active-registry.ts',
-  'src/registry/follower.ts',
+  'src/registry/registry-changes.ts',
   'src/registry/pinned/pinned-scope.ts',
   // The end of a certificate.
   'src/net/tls/certificate-end.ts',
