@@ -161,7 +161,7 @@ function issue(loc: ValidationItem['loc'], msg: string): ValidationItem {
 }
 
 /** True for an instance that is a function. VALIDATION_ERROR when its handler is something else. */
-export function isFunction(input: InstanceInput | InProcessInput): input is InProcessInput {
+export function isFunctionInput(input: InstanceInput | InProcessInput): input is InProcessInput {
   if (typeof input !== 'object' || input === null || !('handler' in input)) return false;
   if (typeof input.handler === 'function') return true;
   throw validationFailed([issue(['body', 'instance', 'handler'], 'expected a function')]);

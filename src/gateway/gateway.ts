@@ -30,7 +30,7 @@ import {
   checkedOptions,
   checkListField,
   checkWait,
-  isFunction,
+  isFunctionInput,
   refusalOfRequest,
 } from './checked-options.ts';
 import { closeParts, composeGateway, type GatewayParts } from './compose.ts';
@@ -152,7 +152,8 @@ export class Gateway {
     options: RegisterOptions = {},
   ): Promise<Registration> {
     checkWait('waitMs', options.waitMs);
-    if (!isFunction(input)) return this.#parts.registry.instances.register(template, input, { ...options });
+    if (!isFunctionInput(input))
+      return this.#parts.registry.instances.register(template, input, { ...options });
     const { handler, ...instance } = input;
     return this.#parts.registry.instances.register(template, instance, { ...options, handler });
   }

@@ -15,7 +15,7 @@ import { validationFailed } from '../domain/errors/request-errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events/events.ts';
 import type { InstanceAuth } from '../domain/instances/account-connection.ts';
 import type { InstanceDefinition, TemplateAuth } from '../domain/instances/instance.ts';
-import { isStored, runsProgram } from '../domain/instances/transport-kinds.ts';
+import { isFunction, runsProgram } from '../domain/instances/transport-kinds.ts';
 import { definedFields } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { keptBytes } from '../domain/memory/held-bytes.ts';
@@ -298,13 +298,13 @@ export class ActiveRegistry {
       yield false;
     }
     const known = this.instanceDefinitions();
-    const functions = known.filter((each) => !isStored(each));
+    const functions = known.filter(isFunction);
     const held = new Set(functions.flatMap((each) => [instanceKeyOf(each), each.serverId]));
     const wanted = instances.filter((each) => !held.has(instanceKeyOf(each)) && !held.has(each.serverId));
     const serverIds = new Map(wanted.map((each) => [instanceKeyOf(each), each.serverId]));
     for (const before of known) {
       const remains = serverIds.get(instanceKeyOf(before)) === before.serverId;
-      if (!remains && isStored(before)) this.remove(before.template, before.id);
+      if (!remains && !isFunction(before)) this.remove(before.template, before.id);
       yield false;
     }
     for (const after of wanted) {

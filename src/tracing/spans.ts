@@ -26,7 +26,7 @@ import type {
   TraceFields,
 } from '../domain/calls/request-trace.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
-import { TRANSPORT_TRAITS, type TransportKind } from '../domain/instances/transport-kinds.ts';
+import { hasProcesses, isNetworked, type TransportKind } from '../domain/instances/transport-kinds.ts';
 import { isFields, type JsonFields } from '../domain/json/json.ts';
 import type { HttpHeaders } from '../domain/text.ts';
 import { systemClock } from '../domain/time/clock.ts';
@@ -226,9 +226,8 @@ function postSpan(source: SpanSource, parent: Context, origin: string): PostTrac
 
 /** The attributes of a transport. Source: semantic conventions for MCP, "Recording MCP transport". */
 function networkOf(transport: TransportKind): Attributes {
-  const { isNetworked, hasProcesses } = TRANSPORT_TRAITS[transport];
-  if (isNetworked) return { 'network.transport': 'tcp', 'network.protocol.name': 'http' };
-  return hasProcesses ? { 'network.transport': 'pipe' } : {};
+  if (isNetworked({ transport })) return { 'network.transport': 'tcp', 'network.protocol.name': 'http' };
+  return hasProcesses({ transport }) ? { 'network.transport': 'pipe' } : {};
 }
 
 /** The name of a tool or a prompt; the URI of a resource is an argument, which no span contains. */

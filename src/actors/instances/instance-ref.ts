@@ -7,7 +7,7 @@ import type { TemplatePolicy } from '../../balancing/policy.ts';
 import type { Candidate } from '../../balancing/strategy-types.ts';
 import { asGatewayError, type GatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instances/instance.ts';
-import { TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
+import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { definedFields, type JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
@@ -356,7 +356,7 @@ function foundTransportOf(
   opened: OpenedTransport | undefined,
 ): Pick<InstanceSnapshot, 'foundTransport'> {
   const found = opened?.transport.kind ?? transport;
-  const isOther = found !== transport && TRANSPORT_TRAITS[found].isNetworked;
+  const isOther = found !== transport && isNetworked({ transport: found });
   return isOther ? { foundTransport: found } : {};
 }
 

@@ -6,7 +6,12 @@ import type { TemplatePolicy } from '../../balancing/policy.ts';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import { hasProcesses, isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
+import {
+  hasProcesses,
+  isFunction,
+  isNetworked,
+  TRANSPORT_TRAITS,
+} from '../../domain/instances/transport-kinds.ts';
 import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isOfOtherEra, isTaskMethod, listOf } from '../../domain/mcp/mcp.ts';
@@ -104,7 +109,7 @@ export function conversationFor(
   const handshake = present ?? lastHandshake;
   if (handshake !== undefined && isOfOtherEra(input.request.method, handshake.era)) return 'unknownMethod';
   if (handshake === undefined || handshake.era === 'modern') return 'direct';
-  if (handshake.era === 'bare' || TRANSPORT_TRAITS[definition.transport].isAlwaysShared) return 'transport';
+  if (handshake.era === 'bare' || isFunction(definition)) return 'transport';
   if (isNetworked(definition)) return 'dedicated';
   return conversationOverPipe(input);
 }
@@ -118,8 +123,8 @@ export function tellsCallsApart(
   definition: Pick<InstanceDefinition, 'transport'>,
   profile: ClientProfile,
 ): boolean {
-  const { isNetworked, attributesRequests } = TRANSPORT_TRAITS[definition.transport];
-  return isNetworked && (attributesRequests || !acceptsServerRequests(profile));
+  const { attributesRequests } = TRANSPORT_TRAITS[definition.transport];
+  return isNetworked(definition) && (attributesRequests || !acceptsServerRequests(profile));
 }
 
 /**

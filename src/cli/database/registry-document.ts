@@ -5,7 +5,7 @@ import type { TemplateSettings } from '../../balancing/template-settings.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import { commandExposes, duplicateView, registryFull } from '../../domain/errors/registry-errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import { isStored } from '../../domain/instances/transport-kinds.ts';
+import { isFunction } from '../../domain/instances/transport-kinds.ts';
 import { definedFields, type JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { keptBytes } from '../../domain/memory/held-bytes.ts';
@@ -49,7 +49,7 @@ export function registryDocument(
   const sections = [...names].sort().map((name): [string, DocumentSection] => {
     const { loadBalancer = {}, auth } = templates.find((each) => each.name === name) ?? {};
     const members = instances
-      .filter((each) => each.template === name && isStored(each))
+      .filter((each) => each.template === name && !isFunction(each))
       // A sync finds such an instance again; on another machine its command would be another program.
       .filter(({ source }) => source !== 'sync')
       .toSorted((one, other) => (one.id < other.id ? -1 : 1));

@@ -8,18 +8,12 @@ import type { PinnedEra } from '../mcp/mcp.ts';
 
 interface TransportTraits {
   /**
-   * The way to the server. `endpoint`: an http or https URL (endpoint.ts). `function`: one of an embedding program,
-   * which lasts as long as that program, and is not stored.
+   * The way to the server. `endpoint`: an http or https URL (domain/registration/instance-endpoint.ts), where a backend serves
+   * the conversations of many clients. `function`: one of an embedding program.
    */
   readonly reachedBy: 'endpoint' | 'command' | 'function';
-  /** True when the backend is reached over a network, and serves the conversations of many clients. */
-  readonly isNetworked: boolean;
-  /** True when a dedicated conversation is a process. */
-  readonly hasProcesses: boolean;
   /** True when it is known to which call a request of the backend belongs. */
   readonly attributesRequests: boolean;
-  /** True when the backend has one conversation for all clients, and sends no requests to them. */
-  readonly isAlwaysShared: boolean;
   /** The path that is added to an endpoint without one. */
   readonly defaultPath?: string;
   /** The only era that the transport can speak. */
@@ -30,36 +24,29 @@ interface TransportTraits {
   readonly aliases: readonly string[];
 }
 
-const NONE = { isNetworked: false, hasProcesses: false, attributesRequests: false, isAlwaysShared: false };
-
 /** The kinds, in the order of help and documents. */
 const TABLE = {
   http: {
-    ...NONE,
     title: 'Streamable HTTP',
     aliases: ['https', 'streamable-http', 'streamable_http', 'streamablehttp'],
     reachedBy: 'endpoint',
     defaultPath: '/mcp',
-    isNetworked: true,
     attributesRequests: true,
   },
   sse: {
-    ...NONE,
     title: 'HTTP+SSE',
     aliases: [],
     reachedBy: 'endpoint',
     defaultPath: '/sse',
     onlyEra: 'legacy',
-    isNetworked: true,
+    attributesRequests: false,
   },
-  stdio: { ...NONE, title: 'stdio', aliases: [], reachedBy: 'command', hasProcesses: true },
+  stdio: { title: 'stdio', aliases: [], reachedBy: 'command', attributesRequests: false },
   'in-process': {
-    ...NONE,
     title: 'in-process',
     aliases: [],
     reachedBy: 'function',
     attributesRequests: true,
-    isAlwaysShared: true,
   },
 } as const satisfies Readonly<Record<string, TransportTraits>>;
 
@@ -92,12 +79,12 @@ export function defaultTransport({ endpoint }: { readonly endpoint?: string | un
 
 /** True when one connection may carry many conversations, and each of them many calls. */
 export function isNetworked({ transport }: { readonly transport: TransportKind }): boolean {
-  return TRANSPORT_TRAITS[transport].isNetworked;
+  return TRANSPORT_TRAITS[transport].reachedBy === 'endpoint';
 }
 
 /** True when a dedicated conversation is a process. Over HTTP, where it is a session of the backend, it is none. */
 export function hasProcesses({ transport }: { readonly transport: TransportKind }): boolean {
-  return TRANSPORT_TRAITS[transport].hasProcesses;
+  return TRANSPORT_TRAITS[transport].reachedBy === 'command';
 }
 
 /** True for an instance whose program the gateway starts, also behind an endpoint: it has a command, whatever its kind. */
@@ -107,11 +94,14 @@ export function runsProgram<D extends { readonly command?: string | undefined }>
   return definition.command !== undefined;
 }
 
-/** True for an instance that is stored; a function lasts as long as its program. */
-export function isStored({ transport }: { readonly transport: TransportKind }): boolean {
-  return isName(transport);
+/**
+ * True for a function of the embedding program: it has one conversation for all clients, and sends no requests to them. It lasts
+ * as long as that program, and is not stored.
+ */
+export function isFunction({ transport }: { readonly transport: TransportKind }): boolean {
+  return TRANSPORT_TRAITS[transport].reachedBy === 'function';
 }
 
-function isName(kind: TransportKind): kind is TransportName {
-  return TRANSPORT_TRAITS[kind].reachedBy !== 'function';
+function isName(transport: TransportKind): transport is TransportName {
+  return !isFunction({ transport });
 }

@@ -3,7 +3,7 @@
 
 import { hasCode, messageOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../../domain/instances/instance.ts';
-import { TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
+import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
 import { counted } from '../../domain/text.ts';
@@ -127,8 +127,8 @@ async function asPlainHttp(
   { signal, clock: { now } }: Pick<ExamineOptions, 'signal' | 'clock'>,
 ): Promise<Finding[]> {
   const { endpoint, auth, transport, headers } = definition;
-  const { isNetworked, onlyEra }: { isNetworked: boolean; onlyEra?: string } = TRANSPORT_TRAITS[transport];
-  if (endpoint === undefined || auth !== undefined || !isNetworked || onlyEra !== undefined) return [];
+  const isPlain = isNetworked(definition) && TRANSPORT_TRAITS[transport].onlyEra === undefined;
+  if (endpoint === undefined || auth !== undefined || !isPlain) return [];
   const send = async (request: BackendFetchRequest) => {
     signal?.throwIfAborted(); // its caller left
     return await fetch.send(endpoint, endpoint, request);

@@ -11,7 +11,7 @@ import { duplicateServer, notHealthyInTime } from '../../domain/errors/registry-
 import { commandWords } from '../../domain/instances/command.ts';
 import type { InstanceChange, InstanceDefinition, InstanceInput } from '../../domain/instances/instance.ts';
 import { isMissing } from '../../domain/instances/start-failure.ts';
-import { isStored, runsProgram } from '../../domain/instances/transport-kinds.ts';
+import { isFunction, runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 import {
@@ -145,7 +145,7 @@ export class InstanceRegistry {
           const { template, id } = definition;
           return { definition, before: this.#deps.active.find(template, id) ?? null };
         });
-        if (saves.some(({ before }) => before !== null && !isStored(before))) return false;
+        if (saves.some(({ before }) => before !== null && isFunction(before))) return false;
         const revision = await this.#deps.store.instances.saveMany(saves);
         if (!this.#changes.advance(revision, saves.length)) return false;
         const put = (definition: InstanceDefinition): void => void this.#deps.active.put(definition);
@@ -287,9 +287,9 @@ export class InstanceRegistry {
       const before = this.#deps.active.find(template, id);
       if (round > 1 && before !== undefined && isDone(before)) return before;
       // A function is not stored and lasts as long as the program. It replaces a stored instance with its id, and vice versa.
-      const wasFunction = before !== undefined && !isStored(before);
+      const wasFunction = before !== undefined && isFunction(before);
       try {
-        if (!isStored(definition)) {
+        if (isFunction(definition)) {
           if (!wasFunction) this.#changes.advance(await this.#deps.store.instances.delete(template, id));
           return definition;
         }
