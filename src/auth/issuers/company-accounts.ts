@@ -254,48 +254,23 @@ export class CompanyAccounts {
     const [user] = row === undefined ? [] : await accounts.findUsers([userId]);
     if (row === undefined || user?.isActive !== true) return;
     const { askedUntilMs = 0, ...read } = readIdentity(row);
-    const { sub } = read;
-    if (sub === undefined || read.confirmedAtMs === undefined) return;
+    const { sub, refreshToken, confirmedAtMs: readAtMs } = read;
+    if (sub === undefined || readAtMs === undefined) return;
     const nowMs = clock.wall();
-    if (isRecent(read.confirmedAtMs, freshMs, nowMs) || isRecent(askedUntilMs - ASKING_MS, ASKING_MS, nowMs))
-      return;
+    if (isRecent(readAtMs, freshMs, nowMs) || isRecent(askedUntilMs - ASKING_MS, ASKING_MS, nowMs)) return;
     const isClockSure = await this.#isClockSure();
     // A clock that was ahead prolongs nothing: its time is replaced by the present one.
-    const confirmedAtMs = Math.min(read.confirmedAtMs, nowMs);
-    const stored = { ...read, confirmedAtMs };
+    const stored = { ...read, confirmedAtMs: Math.min(readAtMs, nowMs) };
+    const unconfirmedMs = isClockSure ? nowMs - stored.confirmedAtMs : 0;
     const provider = providers.find(({ setting }) => setting.issuer === stored.issuer);
-    const { refreshToken } = stored;
     if (provider === undefined || refreshToken === undefined) {
-      const mostMs = provider?.setting.sessionMs ?? UNREACHABLE_MS;
-      if (isClockSure && nowMs - confirmedAtMs > mostMs) await this.#disable(user, stored);
-      else if (confirmedAtMs < read.confirmedAtMs)
-        await store.replace(rowOfIdentity(stored, user), row.version);
+      if (unconfirmedMs > (provider?.setting.sessionMs ?? UNREACHABLE_MS)) await this.#disable(user, stored);
+      else if (stored.confirmedAtMs < readAtMs) await store.replace(rowOfIdentity(stored, user), row.version);
       return;
     }
     const asked: StoredIdentity = { ...stored, askedUntilMs: nowMs + ASKING_MS };
     if (!(await store.replace(rowOfIdentity(asked, user), row.version))) return;
     let version = row.version + 1;
-    /**
-     * Resolves with false when a sign-in or another node has stored another refresh token since, which is newer. An assertion,
-     * and the question of another node, leave the one that is used up now.
-     */
-    const keep = (next: StoredIdentity): Promise<boolean> => {
-      let { confirmedAtMs = 0 } = next;
-      return untilTaken(async () => {
-        const own = rowOfIdentity({ ...next, confirmedAtMs }, user);
-        const isKept = await untilDatabaseAnswers(clock, () => store.replace(own, version));
-        if (isKept) {
-          version += 1;
-          return true;
-        }
-        const present = await untilDatabaseAnswers(clock, () => this.#rowOfIdentity(stored));
-        const said = present?.userId === user.id ? readIdentity(present) : undefined;
-        if (present === undefined || said?.refreshToken !== refreshToken) return false;
-        version = present.version;
-        confirmedAtMs = Math.max(confirmedAtMs, Math.min(said.confirmedAtMs ?? 0, clock.wall()));
-        return undefined;
-      });
-    };
     let renewed = refreshToken;
     try {
       const said = await provider.refresh(refreshToken, sub, (next) => {
@@ -304,23 +279,46 @@ export class CompanyAccounts {
       if (said.subject !== stored.subject)
         throw new ProviderFailure('it names another user', { isOver: true });
       // First: the earlier one may be used up.
-      if (!(await keep({ ...stored, refreshToken: said.refreshToken, confirmedAtMs: nowMs }))) return;
+      const next = { ...stored, refreshToken: said.refreshToken, confirmedAtMs: nowMs };
+      const kept = await this.#keepNext(next, user, refreshToken, version);
+      if (kept === undefined) return;
+      version = kept;
       const role = roleOfClaims(provider.setting, said.claims, this.#options.roles);
-      await untilDatabaseAnswers(this.#options.clock, () =>
-        this.#update(user, provider.setting, said.claims, role),
-      );
+      await untilDatabaseAnswers(clock, () => this.#update(user, provider.setting, said.claims, role));
     } catch (thrown) {
       const isOut =
         thrown instanceof ProviderFailure
-          ? thrown.isOver || (isClockSure && nowMs - confirmedAtMs > UNREACHABLE_MS)
+          ? thrown.isOver || unconfirmedMs > UNREACHABLE_MS
           : hasCode(thrown, 'INSUFFICIENT_PERMISSIONS') || hasCode(thrown, 'LAST_ADMIN');
       if (isOut) {
         const [present] = await store.list({ kind: 'identity', userId }, 1);
         return present?.version === version ? this.#disable(user, stored) : undefined;
       }
       if (!(thrown instanceof ProviderFailure)) throw thrown;
-      await keep({ ...stored, refreshToken: renewed });
+      await this.#keepNext({ ...stored, refreshToken: renewed }, user, refreshToken, version);
     }
+  }
+
+  /**
+   * Stores the identity in its row of this version, and resolves with the new version; with undefined when a sign-in or another
+   * node has stored another refresh token than `used` since, which is newer. An assertion, and the question of another node,
+   * leave the one that is used up now.
+   */
+  async #keepNext(next: StoredIdentity, user: User, used: string, version: number) {
+    const { store, clock } = this.#options;
+    let before = version;
+    let { confirmedAtMs = 0 } = next;
+    const kept = await untilTaken(async () => {
+      const own = rowOfIdentity({ ...next, confirmedAtMs }, user);
+      if (await untilDatabaseAnswers(clock, () => store.replace(own, before))) return before + 1;
+      const present = await untilDatabaseAnswers(clock, () => this.#rowOfIdentity(next));
+      const said = present?.userId === user.id ? readIdentity(present) : undefined;
+      if (present === undefined || said?.refreshToken !== used) return null;
+      before = present.version;
+      confirmedAtMs = Math.max(confirmedAtMs, Math.min(said.confirmedAtMs ?? 0, clock.wall()));
+      return undefined;
+    });
+    return kept ?? undefined;
   }
 
   /** False in the time after a doubt, too, in which other accounts are looked at: see `clockDoubt`. */
