@@ -150,40 +150,76 @@ export class AuthorizationFlow {
   }
 
   /**
-   * Takes the answer of the authorization server: `query` of the callback. Rejects with UnknownState, with RightLost if
-   * `mayFinish`, which is asked before and after the token is, and when it is stored, is false for what was begun, with
-   * OAuthRefusal (`access_denied`), and with BackendFetchFailure; the state is used up in any case, unless it is another
-   * browser's.
+   * Takes the answer of the authorization server: `query` of the callback. The state is used up in any case, unless it is another
+   * browser's. `mayFinish` is asked before the tokens are asked for, before they are stored, and after that. Rejects with
+   * - UnknownState for a state that is not one of this browser, was used, or is over;
+   * - RightLost if `mayFinish` is false for what was begun;
+   * - OAuthRefusal if the authorization server refuses (`access_denied`);
+   * - BackendFetchFailure if that server cannot be asked, or has changed since;
+   * - DATABASE_UNAVAILABLE.
    */
   async finish(
     query: URLSearchParams,
     binding: string,
     mayFinish: (begun: BegunConnection) => boolean | Promise<boolean> = () => true,
   ): Promise<{ readonly begun: BegunConnection; readonly backend: OAuthBackend }> {
-    const { backends, clients, connections, requests, store, clock } = this.#options;
+    const { connections, onUnused } = this.#options;
+    const flow = await this.#taken(query, binding);
+    const { target, owner, returnTo } = flow;
+    const begun = { target, owner, returnTo };
+    const hasRight = () => mayFinish(begun);
+    if (!(await hasRight())) throw new RightLost();
+    const { backend, value } = await this.#connectionFor(flow, query);
+    let takeBack: () => Promise<void>;
+    try {
+      if (!(await hasRight())) throw new RightLost();
+      // The tokens of an earlier connection are not revoked: some servers would end the new ones with them.
+      takeBack = await connections.save(accountConnectionKey(owner, backend), value);
+    } catch (thrown) {
+      if (asGatewayError(thrown).delivered !== 'unknown') onUnused(value);
+      throw thrown;
+    }
+    // The rows of a user end with the user, and this one may have come after that.
+    if (!(await hasRight())) {
+      await takeBack();
+      onUnused(value);
+      throw new RightLost();
+    }
+    return { begun, backend };
+  }
+
+  /** What was begun with the state of the callback, which is used up. */
+  async #taken(query: URLSearchParams, binding: string): Promise<StoredFlow> {
+    const { store, clock } = this.#options;
     const state = query.get('state') ?? '';
     const key = oauthKey('connecting', state);
     const [row] = STATE.test(state) ? await store.find('connecting', [key]) : [];
     const now = new Date(clock.wall()).toISOString();
     if (row === undefined || row.consumedAt !== undefined || (row.expiresAt ?? '') <= now)
       throw new UnknownState();
-    const begun = readBegun(row);
-    if (begun.binding !== digestOf(binding)) throw new UnknownState();
+    const flow = readBegun(row);
+    if (flow.binding !== digestOf(binding)) throw new UnknownState();
     if (!(await store.consume('connecting', key, now))) throw new UnknownState();
-    const { target, owner, returnTo, resource, issuer, verifier, redirectUri } = begun;
-    const hasRight = () => mayFinish({ target, owner, returnTo });
-    if (!(await hasRight())) throw new RightLost();
+    return flow;
+  }
+
+  /** The connection with the tokens for the code of the callback, not stored yet. */
+  async #connectionFor(flow: StoredFlow, query: URLSearchParams) {
+    const { backends, clients, requests, clock } = this.#options;
+    const { target, owner, resource, issuer, verifier, redirectUri } = flow;
+    const { endpoint } = target;
     const backend = await backends.stored(target);
     if (backend?.server.issuer !== issuer || backend.resource !== resource)
       throw new BackendFetchFailure('the authorization server changed meanwhile');
+    const { server } = backend;
     const own = await clients.at(target, backend);
-    if (own.id !== begun.clientId)
+    const { id: clientId } = own;
+    if (clientId !== flow.clientId)
       throw new BackendFetchFailure('the client of the gateway there has changed');
-    const [client, auth] = await clients.authOf(own, backend.server);
+    const [client, auth] = await clients.authOf(own, server);
     const oauth = await import('oauth4webapi');
-    const answer = await requests.ask(target.endpoint, async (options) => {
-      const { server } = backend;
-      const parameters = oauth.validateAuthResponse(server, client, query, state);
+    const answer = await requests.ask(endpoint, async (options) => {
+      const parameters = oauth.validateAuthResponse(server, client, query, query.get('state') ?? '');
       return oauth.processAuthorizationCodeResponse(
         server,
         client,
@@ -193,35 +229,20 @@ export class AuthorizationFlow {
         }),
       );
     });
-    const { scopes = begun.scopes, ...tokens } = tokensIn(answer, clock.wall());
+    const { scopes = flow.scopes, ...tokens } = tokensIn(answer, clock.wall());
+    // The secret of a client that an admin gave is read from the instance, where it may change.
+    const secret = target.auth.clientId === undefined ? definedFields({ clientSecret: own.secret }) : {};
     const value: StoredAccountConnection = {
       owner,
       issuer,
       resource,
-      endpoint: target.endpoint,
-      clientId: own.id,
+      endpoint,
+      clientId,
       scopes,
       ...tokens,
-      // The secret of a client that an admin gave is read from the instance, where it may change.
-      ...(target.auth.clientId === undefined ? definedFields({ clientSecret: own.secret }) : {}),
+      ...secret,
     };
-    const connectionKey = accountConnectionKey(owner, backend);
-    let takeBack: () => Promise<void>;
-    try {
-      if (!(await hasRight())) throw new RightLost();
-      // The tokens of an earlier connection are not revoked: some servers would end the new ones with them.
-      takeBack = await connections.save(connectionKey, value);
-    } catch (thrown) {
-      if (asGatewayError(thrown).delivered !== 'unknown') this.#options.onUnused(value);
-      throw thrown;
-    }
-    // The rows of a user end with the user, and this one may have come after that.
-    if (!(await hasRight())) {
-      await takeBack();
-      this.#options.onUnused(value);
-      throw new RightLost();
-    }
-    return { begun: { target, owner, returnTo }, backend };
+    return { backend, value };
   }
 
   /** The scopes of the instance, else those that the backend asked for, and those for which a call was refused. */
