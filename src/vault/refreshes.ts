@@ -185,28 +185,45 @@ export class Refreshes {
         continue;
       }
       changes += 1;
-      const tries = (value.lease?.tries ?? 0) + (this.#isUnused(key, value.lease) ? 0 : 1);
-      if (value.refreshToken === undefined) {
-        if (mayStillBeUsed) return this.#keep(read, before);
-        await this.#end(read, 'its access has ended, and it cannot be renewed');
-      } else if (tries > MAX_TRIES) await this.#end(read, 'its tokens could not be renewed');
-      else {
-        const { refreshToken } = value;
-        let renewed: ReadAccountConnection | undefined;
-        try {
-          const place = await this.#place(backend, mayStillBeUsed ? 0 : WAIT_MS);
-          const refreshed = this.#refresh({ target, backend, read, refreshToken, tries, place });
-          renewed = await refreshed.finally(place);
-        } catch (thrown) {
-          if (!mayStillBeUsed) throw thrown;
-          return this.#keep(read, before);
-        }
-        if (renewed === undefined) continue;
-        const token = this.#keep(renewed, before);
-        if ((await this.#storeNew(renewed, refreshToken)) !== 'lost') return token;
-      }
+      const token = await this.#renewOnce(target, backend, read, {
+        before,
+        mayStillBeUsed,
+      });
+      if (token !== undefined) return token;
     }
     throw new BackendFetchFailure('its connection is changed by other nodes all the time');
+  }
+
+  /** Tries to renew the tokens of the row once: the new token, or the present one. Undefined when the row is to be read again. */
+  async #renewOnce(
+    target: AccountTarget,
+    backend: OAuthBackend,
+    read: ReadAccountConnection,
+    { before, mayStillBeUsed }: { before: KnownToken | undefined; mayStillBeUsed: boolean },
+  ): Promise<string | undefined> {
+    const { lease, refreshToken } = read.value;
+    if (refreshToken === undefined) {
+      if (mayStillBeUsed) return this.#keep(read, before);
+      await this.#end(read, 'its access has ended, and it cannot be renewed');
+      return undefined;
+    }
+    const tries = (lease?.tries ?? 0) + (this.#isUnused(read.key, lease) ? 0 : 1);
+    if (tries > MAX_TRIES) {
+      await this.#end(read, 'its tokens could not be renewed');
+      return undefined;
+    }
+    let renewed: ReadAccountConnection | undefined;
+    try {
+      const place = await this.#place(backend, mayStillBeUsed ? 0 : WAIT_MS);
+      const refreshed = this.#refresh({ target, backend, read, refreshToken, tries, place });
+      renewed = await refreshed.finally(place);
+    } catch (thrown) {
+      if (!mayStillBeUsed) throw thrown;
+      return this.#keep(read, before);
+    }
+    if (renewed === undefined) return undefined;
+    const token = this.#keep(renewed, before);
+    return (await this.#storeNew(renewed, refreshToken)) === 'lost' ? undefined : token;
   }
 
   /** The row; the token in memory while the database does not answer. */
