@@ -40,8 +40,8 @@ export class Endpoint implements McpEndpoint {
       checkPostTypes(request.headers);
       const parsed = readBody(request.body);
       const message = readModernMessage(parsed, request.headers);
-      if (message === undefined) return this.#legacy.post(parsed, { request, reply, backends });
-      return this.#modern.post(message, request, reply, backends);
+      const served = { request, reply, backends };
+      return message === undefined ? this.#legacy.post(parsed, served) : this.#modern.post(message, served);
     }
     const opening = opensSse(request);
     if (opening !== undefined) return this.#sse.open(opening, { request, reply, backends });

@@ -13,13 +13,12 @@ import { hasRounds, isLikeMcp, isOfOtherEra, LISTEN, META } from '../../domain/m
 import { badReferenceIn } from '../client-bounds.ts';
 import { createSlowAnswerTimer } from '../client-call.ts';
 import type { ClientRequest } from '../client-message.ts';
-import type { Backends } from '../endpoint-backends.ts';
 import {
   type CommonOptions,
   type EndpointOptions,
   holdingBody,
   type McpRequest,
-  type ReplyWriter,
+  type ServedRequest,
 } from '../endpoint-types.ts';
 import { checkMirroredHeaders, checkSentHeaders, headerOf } from '../headers.ts';
 import { failure } from '../input-requests.ts';
@@ -77,20 +76,16 @@ export class ModernEndpoint {
    * Serves one POST. Throws, or rejects with, RpcFailure, only before the answer has begun. Returns no promise when
    * there is nothing to wait for.
    */
-  post(
-    message: ClientRequest | Notification,
-    request: McpRequest,
-    reply: ReplyWriter,
-    backends: Backends,
-  ): void | Promise<void> {
+  post(message: ClientRequest | Notification, served: ServedRequest): void | Promise<void> {
+    const { request, reply } = served;
     reply.log.rpcMethod = message.method;
-    if (message.kind === 'notification') return this.#drop(message, request, reply);
+    if (message.kind === 'notification') return this.#drop(message, served);
     try {
-      const asked = this.#read(message, request, backends);
+      const asked = this.#read(message, served);
       this.#listed.check(asked, request.headers);
       const consumed = request.consumeRateLimit(1);
-      if (consumed === undefined) return this.#serve(asked, request, reply);
-      const serve = () => this.#serve(asked, request, reply);
+      if (consumed === undefined) return this.#serve(asked, served);
+      const serve = () => this.#serve(asked, served);
       return consumed.then(serve).catch((thrown: unknown) => {
         throw rpcFailureOf(thrown, message.id);
       });
@@ -105,7 +100,7 @@ export class ModernEndpoint {
   }
 
   /** Accepts and drops a notification: clients of this era cancel by closing a stream. */
-  #drop({ method, params }: Notification, { headers }: McpRequest, reply: ReplyWriter): void {
+  #drop({ method, params }: Notification, { request: { headers }, reply }: ServedRequest): void {
     const declared = isJsonObject(params._meta) ? params._meta[META.protocolVersion] : undefined;
     const protocolVersion = declared ?? headerOf(headers, 'mcp-protocol-version');
     if (typeof protocolVersion !== 'string') throw badField(META.protocolVersion, declared, 'a string');
@@ -114,7 +109,7 @@ export class ModernEndpoint {
     reply.empty(202);
   }
 
-  #read({ id, method, params = {} }: ClientRequest, request: McpRequest, backends: Backends): ModernRequest {
+  #read({ id, method, params = {} }: ClientRequest, { request, backends }: ServedRequest): ModernRequest {
     const { headers, principal: owner, pathName } = request;
     const envelope = this.#envelopes.read(params);
     const { protocolVersion } = envelope.profile;
@@ -128,7 +123,8 @@ export class ModernEndpoint {
     return { id, method, params, envelope, owner, pathName, backends };
   }
 
-  #serve(asked: ModernRequest, request: McpRequest, reply: ReplyWriter): void | Promise<void> {
+  #serve(asked: ModernRequest, served: ServedRequest): void | Promise<void> {
+    const { request, reply } = served;
     switch (asked.method) {
       case 'server/discover':
         return started(asked, () =>
@@ -148,9 +144,9 @@ export class ModernEndpoint {
           request.forward === undefined ? undefined : this.#deps.affinity.waitingCallIdOf(asked);
         const forwarded = waitingCallId === undefined ? undefined : request.forward?.(waitingCallId);
         const waiting = forwarded ?? this.#deps.affinity.untilTaskKnown(asked)?.then(() => false);
-        if (waiting === undefined) return this.#begin(asked, request, reply);
+        if (waiting === undefined) return this.#begin(asked, served);
         const otherwise = (isForwarded: boolean): void => {
-          if (!isForwarded) this.#begin(asked, request, reply);
+          if (!isForwarded) this.#begin(asked, served);
         };
         return waiting.then(otherwise).catch((thrown: unknown) => {
           throw rpcFailureOf(thrown, asked.id);
@@ -159,7 +155,7 @@ export class ModernEndpoint {
     }
   }
 
-  #begin(asked: ModernRequest, request: McpRequest, reply: ReplyWriter): void {
+  #begin(asked: ModernRequest, { request, reply }: ServedRequest): void {
     const report = request.report(asked);
     const call = new ModernCall(asked, report, reply, this.#deps);
     try {
