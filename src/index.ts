@@ -6,7 +6,7 @@ import './domain/required-node.ts';
 
 export type { StrategyName, TemplatePolicy } from './balancing/policy.ts';
 export type { LoadBalancerChange, LoadBalancerSettings } from './balancing/policy-schemas.ts';
-export type { TemplateSettings } from './balancing/template-settings.ts';
+export type { StoredTemplate as TemplateSettings } from './balancing/stored-template.ts';
 export type {
   ClientCounts,
   InstanceClients,

@@ -3,7 +3,7 @@
 
 import type { Observable } from 'rxjs';
 import type { StrategyName, TemplatePolicy } from '../balancing/policy.ts';
-import type { TemplateSettings } from '../balancing/template-settings.ts';
+import type { StoredTemplate } from '../balancing/stored-template.ts';
 import type { ClientCounts, InstanceClients, MetricsSummary } from '../counts/traffic-counts.ts';
 import type { DefinedRoles } from '../domain/accounts/account.ts';
 import type { ExchangeOptions, ExchangeRequest, SourcedEvent } from '../domain/calls/exchange.ts';
@@ -316,7 +316,7 @@ export interface Server {
 
 /** A template: its own settings, the policy that follows from them, its instances. */
 export interface ShownTemplate {
-  readonly settings: TemplateSettings;
+  readonly settings: StoredTemplate;
   readonly policy: TemplatePolicy;
   /** The setting for instances that are registered without `auth`: that of the template's settings, else of its definition. */
   readonly auth?: TemplateAuth | undefined;

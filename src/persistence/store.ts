@@ -1,7 +1,7 @@
 // The interface of a store, in domain types: the registry with views and definitions, the accounts and the authorization server,
 // a few settings, the audit log, and what nodes share: their lives, leases of programs, sessions, lists. Health is never stored.
 
-import type { TemplateChange, TemplateSettings } from '../balancing/template-settings.ts';
+import type { StoredTemplate, TemplateChange } from '../balancing/stored-template.ts';
 import type {
   ApiKey,
   ApiKeyChange,
@@ -66,7 +66,7 @@ export interface Store {
 /** The settings of templates. Each change is one of the revision. */
 export interface TemplateStore {
   /** The settings of all templates, in the order of their first save. */
-  list(): Promise<TemplateSettings[]>;
+  list(): Promise<StoredTemplate[]>;
   /** Merges the settings into those of the template, which it creates if there is none. One transaction. */
   save(change: TemplateChange): Promise<number>;
   /** Deletes the settings of a template. Undefined when there was no such template, or it has instances. */

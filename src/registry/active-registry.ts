@@ -7,9 +7,9 @@ import type { TemplatePolicy } from '../balancing/policy.ts';
 import {
   changedTemplate,
   policyOf,
+  type StoredTemplate,
   type TemplateChange,
-  type TemplateSettings,
-} from '../balancing/template-settings.ts';
+} from '../balancing/stored-template.ts';
 import { registryFull } from '../domain/errors/registry-errors.ts';
 import { validationFailed } from '../domain/errors/request-errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events/events.ts';
@@ -59,7 +59,7 @@ interface RegistryNode extends Pick<RegistrationContext, 'isAnyDefault' | 'hasEp
 }
 
 interface StoredRegistry {
-  readonly templates: readonly TemplateSettings[];
+  readonly templates: readonly StoredTemplate[];
   readonly instances: readonly InstanceDefinition[];
   /** The stored definitions of templates. Default: none. */
   readonly definitions?: readonly TemplateDefinition[];
@@ -71,7 +71,7 @@ interface StoredRegistry {
  */
 export class ActiveRegistry {
   readonly #deps: ActiveRegistryDeps;
-  readonly #settings = new Map<string, TemplateSettings>();
+  readonly #settings = new Map<string, StoredTemplate>();
   readonly #activeDefinitions: ActiveDefinitions;
   /** Memory of the large definitions. */
   #instanceBytes = 0;
@@ -83,7 +83,7 @@ export class ActiveRegistry {
   }
 
   /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
-  settings(template: string): TemplateSettings {
+  settings(template: string): StoredTemplate {
     this.#deps.fleet.templates.existingGroup(template);
     return this.#settings.get(template) ?? { name: template, loadBalancer: {} };
   }
@@ -152,14 +152,14 @@ export class ActiveRegistry {
     return this.belongsHere(definition) && (worker === 1 || !runsProgram(definition));
   }
 
-  applySettings(settings: TemplateSettings): void {
+  applySettings(settings: StoredTemplate): void {
     this.#settings.set(settings.name, settings);
     this.#setPolicy(settings);
     this.#deps.emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template: settings.name });
   }
 
   /** The settings of the template go before those of its definition, and these before the defaults of the gateway. */
-  #setPolicy({ name, loadBalancer }: TemplateSettings): void {
+  #setPolicy({ name, loadBalancer }: StoredTemplate): void {
     const { fleet, policy } = this.#deps;
     const defined = this.#activeDefinitions.get(name)?.load_balancer;
     const own = policyOf({ ...defined, ...loadBalancer }, policy);
@@ -289,7 +289,7 @@ export class ActiveRegistry {
       yield false;
     }
     // A node may register an instance in a template that another node has just deleted.
-    const settings = new Map<string, TemplateSettings>(
+    const settings = new Map<string, StoredTemplate>(
       instances.map(({ template: name }) => [name, { name, loadBalancer: {} }]),
     );
     for (const each of templates) settings.set(each.name, each);

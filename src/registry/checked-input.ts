@@ -3,7 +3,7 @@
 
 import Type from 'typebox';
 import { LoadBalancerChange } from '../balancing/policy-schemas.ts';
-import type { TemplateChange } from '../balancing/template-settings.ts';
+import type { TemplateChange } from '../balancing/stored-template.ts';
 import { TemplateId } from '../domain/accounts/input-schemas.ts';
 import { compileShape, locatedAt, refuseIssues, type Shape } from '../domain/errors/validation.ts';
 import { InstanceChange, InstanceInput, type TemplateAuth } from '../domain/instances/instance.ts';

@@ -1,7 +1,7 @@
 // Exports a database as a registry document, the first shape of docs/guides/registry-file.md, and imports documents that
 // registry/files/registry-file.ts has read.
 
-import type { TemplateSettings } from '../../balancing/template-settings.ts';
+import type { StoredTemplate } from '../../balancing/stored-template.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import { commandExposes, duplicateView, registryFull } from '../../domain/errors/registry-errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
@@ -22,8 +22,8 @@ import { SCRATCH } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
 
 interface DocumentSection {
-  readonly load_balancer?: TemplateSettings['loadBalancer'];
-  readonly auth?: TemplateSettings['auth'];
+  readonly load_balancer?: StoredTemplate['loadBalancer'];
+  readonly auth?: StoredTemplate['auth'];
   /** The instances, with the fields of a registration. */
   readonly instances: readonly Readonly<Record<string, unknown>>[];
 }
@@ -40,7 +40,7 @@ interface ExportOptions {
  * omitted; `unreadable` has a line with the reason for each instance whose requested secrets cannot be read.
  */
 export function registryDocument(
-  templates: readonly TemplateSettings[],
+  templates: readonly StoredTemplate[],
   instances: readonly InstanceDefinition[],
   { withSecrets, views = [], definitions = [] }: ExportOptions,
 ) {

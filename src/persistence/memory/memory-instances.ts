@@ -1,7 +1,7 @@
 // The templates and instances of the store without a database.
 
 import { isDeepStrictEqual } from 'node:util';
-import { changedTemplate, type TemplateSettings } from '../../balancing/template-settings.ts';
+import { changedTemplate, type StoredTemplate } from '../../balancing/stored-template.ts';
 import { configIncomplete, duplicateServer } from '../../domain/errors/registry-errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { InstanceStore, TemplateStore } from '../store.ts';
@@ -10,7 +10,7 @@ export function memoryTemplates(
   instances: ReadonlyMap<string, InstanceDefinition>,
   changed: () => number,
 ): TemplateStore {
-  const stored = new Map<string, TemplateSettings>();
+  const stored = new Map<string, StoredTemplate>();
   return {
     list: async () => structuredClone([...stored.values()]),
     save: async (change) => {

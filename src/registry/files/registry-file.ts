@@ -2,7 +2,7 @@
 // written. registry-entry.ts reads one entry; registry-sync.ts synchronizes the registry with the file.
 
 import { LoadBalancerSettings } from '../../balancing/policy-schemas.ts';
-import type { TemplateSettings } from '../../balancing/template-settings.ts';
+import type { StoredTemplate } from '../../balancing/stored-template.ts';
 import { filePieces } from '../../config/read-file.ts';
 import { codeOf, fileFault, GatewayError, messageOf, OperatorError } from '../../domain/errors/errors.ts';
 import { compileShape, issueLines, pathTo } from '../../domain/errors/validation.ts';
@@ -24,7 +24,7 @@ export interface RegistryContents {
   readonly views: readonly ViewDefinition[];
   /** The definitions as they were written; only `db import` uses them. */
   readonly definitions: readonly StoredDefinition[];
-  readonly templates: readonly TemplateSettings[];
+  readonly templates: readonly StoredTemplate[];
   readonly entries: readonly RegistryEntry[];
   /** One line for each unusable value and unknown field, with its path in the document. */
   readonly problems: readonly string[];
@@ -134,7 +134,7 @@ export async function parseRegistryDocument(
 interface Contents {
   readonly views: ViewDefinition[];
   readonly definitions: StoredDefinition[];
-  readonly templates: TemplateSettings[];
+  readonly templates: StoredTemplate[];
   readonly entries: (RegistryEntry & { readonly path: string })[];
   readonly problems: string[];
   isPartial: boolean;

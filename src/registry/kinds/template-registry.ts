@@ -5,9 +5,9 @@ import type { TemplatePolicy } from '../../balancing/policy.ts';
 import type { LoadBalancerChange, LoadBalancerSettings } from '../../balancing/policy-schemas.ts';
 import {
   changedTemplate,
+  type StoredTemplate,
   type TemplateChange,
-  type TemplateSettings,
-} from '../../balancing/template-settings.ts';
+} from '../../balancing/stored-template.ts';
 import { restOfChange } from '../../domain/errors/gateway-errors.ts';
 import type { TemplateAuth } from '../../domain/instances/instance.ts';
 import type { Store } from '../../persistence/store.ts';
@@ -47,7 +47,7 @@ export class TemplateRegistry {
     template: string,
     loadBalancer: LoadBalancerChange,
     auth?: TemplateAuth | null,
-  ): Promise<TemplateSettings> {
+  ): Promise<StoredTemplate> {
     const change = checkedTemplate(template, loadBalancer, auth);
     const changed = await this.#changes.run(async () => {
       await this.#changes.reload();

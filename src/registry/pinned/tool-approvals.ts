@@ -4,7 +4,7 @@
 import { Subject } from 'rxjs';
 import type { ToolCache } from '../../actors/instances/tool-cache.ts';
 import type { ToolTrust, TrustOf } from '../../actors/instances/tool-trust.ts';
-import type { TemplateSettings } from '../../balancing/template-settings.ts';
+import type { StoredTemplate } from '../../balancing/stored-template.ts';
 import { groupsToMatch } from '../../domain/accounts/globs.ts';
 import { toolNotFound } from '../../domain/errors/backend-errors.ts';
 import { restOfChange } from '../../domain/errors/gateway-errors.ts';
@@ -110,7 +110,7 @@ export class ToolApprovals {
   }
 
   /** Reads the approvals from the store if something is pinned, or will be by these. DATABASE_UNAVAILABLE. */
-  async read(templates: readonly TemplateSettings[], views: readonly ViewDefinition[]): Promise<void> {
+  async read(templates: readonly StoredTemplate[], views: readonly ViewDefinition[]): Promise<void> {
     const isAnyPinned = this.#templates.size > 0 || this.#views.size > 0;
     const willBe =
       templates.some(({ loadBalancer }) => loadBalancer.approve === 'pinned') ||

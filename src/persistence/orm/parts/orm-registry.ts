@@ -2,7 +2,7 @@
 // the views. Rows of settings are not entities, which take eight times as long.
 
 import { isDeepStrictEqual } from 'node:util';
-import { changedTemplate, type TemplateSettings } from '../../../balancing/template-settings.ts';
+import { changedTemplate, type StoredTemplate } from '../../../balancing/stored-template.ts';
 import type { JsonObject } from '../../../domain/json/json.ts';
 import { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type { StoredView } from '../../../domain/views/view.ts';
@@ -18,13 +18,13 @@ export function ormTemplates(operations: OrmOperations): TemplateStore {
       const rows = await operations.run((em, { templates }) =>
         new TableRows(em, templates, operations).find({}, 'position'),
       );
-      return eachRead(rows, (row) => readRow('templates', row.name, () => recordOf<TemplateSettings>(row)));
+      return eachRead(rows, (row) => readRow('templates', row.name, () => recordOf<StoredTemplate>(row)));
     },
     save: (change) =>
       operations.change(async (em, { templates }, position) => {
         const { name } = change;
         const [row] = await em.createQueryBuilder(templates).where({ name }).execute('all');
-        const before = row === undefined ? { loadBalancer: {} } : recordOf<TemplateSettings>(row);
+        const before = row === undefined ? { loadBalancer: {} } : recordOf<StoredTemplate>(row);
         const columns = columnsOf({ auth: undefined, ...changedTemplate(before, change) });
         if (row === undefined) await em.insert(templates, { ...columns, position });
         else await em.nativeUpdate(templates, { name }, columns);

@@ -12,7 +12,7 @@ function changedLoadBalancer(before: LoadBalancerSettings, change: LoadBalancerC
 }
 
 /** A template as it is stored: its name and the settings that differ from the defaults. */
-export interface TemplateSettings {
+export interface StoredTemplate {
   readonly name: string;
   readonly loadBalancer: LoadBalancerSettings;
   /** The authorization of instances that have none of their own. */
@@ -28,9 +28,9 @@ export interface TemplateChange {
 
 /** The template after a change. */
 export function changedTemplate(
-  before: Omit<TemplateSettings, 'name'>,
+  before: Omit<StoredTemplate, 'name'>,
   change: TemplateChange,
-): TemplateSettings {
+): StoredTemplate {
   const { name } = change;
   const auth = change.auth === undefined ? before.auth : (change.auth ?? undefined);
   const loadBalancer = changedLoadBalancer(before.loadBalancer, change.loadBalancer);
