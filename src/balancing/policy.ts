@@ -207,8 +207,18 @@ export const TEMPLATE_ROWS = POLICY_ROWS.filter(({ setBy }) => setBy !== 'gatewa
 export const DEFAULT_POLICY = policyFrom((each) => each.default);
 
 /** The policy with the value of each row; `fromEntries` loses their types. */
-export function policyFrom(valueIn: (row: AnyRow) => unknown): TemplatePolicy {
+function policyFrom(valueIn: (row: AnyRow) => unknown): TemplatePolicy {
   return Object.fromEntries(POLICY_ROWS.map((each) => [each.key, valueIn(each)])) as TemplatePolicy;
+}
+
+/** The policy of a template: its own settings over the defaults of the gateway. */
+export function policyOf(loadBalancer: Partial<LoadBalancer>, defaults: TemplatePolicy): TemplatePolicy {
+  const own = new Map<string, unknown>(Object.entries(loadBalancer));
+  const present = new Map<string, unknown>(Object.entries(defaults));
+  return policyFrom(({ key, name, values, setBy }) => {
+    const value = setBy === 'gateway' ? undefined : own.get(name);
+    return value === undefined ? present.get(key) : values.read(value);
+  });
 }
 
 /**

@@ -3,13 +3,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet/fleet.ts';
 import type { Instance } from '../actors/fleet/template-group.ts';
-import type { TemplatePolicy } from '../balancing/policy.ts';
-import {
-  changedTemplate,
-  policyOf,
-  type StoredTemplate,
-  type TemplateChange,
-} from '../balancing/stored-template.ts';
+import { policyOf, type TemplatePolicy } from '../balancing/policy.ts';
+import { changedTemplate, type StoredTemplate, type TemplateChange } from '../balancing/stored-template.ts';
 import { registryFull } from '../domain/errors/registry-errors.ts';
 import { validationFailed } from '../domain/errors/request-errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events/events.ts';
