@@ -3,7 +3,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { lastValueFrom, toArray } from 'rxjs';
-import { listTools } from '../../../src/actors/instances/opened-transport.ts';
+import { listTools } from '../../../src/actors/instances/instance-transport.ts';
 import { ToolCache } from '../../../src/actors/instances/tool-cache.ts';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';

@@ -28,7 +28,7 @@ import {
   stateOf,
 } from './instance.machine.ts';
 import type { InstanceEmission } from './instance-setup.ts';
-import type { OpenedTransport } from './opened-transport.ts';
+import type { InstanceTransport } from './instance-transport.ts';
 import type { ToolCache } from './tool-cache.ts';
 
 type StateListener = (state: InstanceState) => void;
@@ -164,7 +164,7 @@ export class InstanceRef implements Candidate {
     return this.opened?.feed;
   }
   /** The open transport; undefined while there is none. */
-  get opened(): OpenedTransport | undefined {
+  get opened(): InstanceTransport | undefined {
     const { status, context } = this.#actor.getSnapshot();
     return status === 'active' ? context.opened : undefined; // an actor that has ended still has its last transport
   }
@@ -353,7 +353,7 @@ const STEADY_MS = 50;
  */
 function foundTransportOf(
   { transport }: InstanceDefinition,
-  opened: OpenedTransport | undefined,
+  opened: InstanceTransport | undefined,
 ): Pick<InstanceSnapshot, 'foundTransport'> {
   const found = opened?.transport.kind ?? transport;
   const isOther = found !== transport && isNetworked({ transport: found });

@@ -14,7 +14,7 @@ import type { Open } from '../../transports/open-options.ts';
 import type { TransportDiagnostics } from '../../transports/transport.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { DedicatedConversations } from './dedicated-conversations.ts';
-import type { OpenedTransport } from './opened-transport.ts';
+import type { InstanceTransport } from './instance-transport.ts';
 import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
 import type { ToolRules } from './tool-cache.ts';
 import { refusalOf, type TransportReport, transportActor } from './transport-actor.ts';
@@ -45,7 +45,7 @@ export interface InstanceContext extends InstanceActorInput {
   readonly dedicated: DedicatedConversations;
   /** The counter of calls. The handles that carry the calls write it, without a mailbox between them. */
   readonly calls: CallCounter;
-  readonly opened: OpenedTransport | undefined;
+  readonly opened: InstanceTransport | undefined;
   /** The output of the program that is being opened; undefined while none is. */
   readonly startingDiagnostics: (() => TransportDiagnostics) | undefined;
   readonly lastHandshake: Handshake | undefined;

@@ -8,11 +8,11 @@ import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { answerOf, gatewayExchange } from '../../transports/gateway-requests.ts';
 import type { Transport } from '../../transports/transport.ts';
-import type { OpenedTransport } from './opened-transport.ts';
+import type { InstanceTransport } from './instance-transport.ts';
 
 export interface ProbeInput {
   readonly clock: Clock;
-  readonly opened: Pick<OpenedTransport, 'lastMessageAtMs'> & {
+  readonly opened: Pick<InstanceTransport, 'lastMessageAtMs'> & {
     readonly transport: Pick<Transport, 'handshake' | 'exchange'>;
   };
   readonly timeoutMs: number;

@@ -15,7 +15,7 @@ import { closeQuietly } from '../../transports/close-quietly.ts';
 import type { Open, WithheldTool } from '../../transports/open-options.ts';
 import type { Transport, TransportDiagnostics } from '../../transports/transport.ts';
 import type { DedicatedConversations } from './dedicated-conversations.ts';
-import { OpenedTransport } from './opened-transport.ts';
+import { InstanceTransport } from './instance-transport.ts';
 import type { ToolCache, ToolRules } from './tool-cache.ts';
 
 /** Longest silence after the handshake of the modern era before the legacy one is tried, once. */
@@ -46,7 +46,7 @@ interface TransportEnd extends ProgramEnd {
  */
 export type TransportReport =
   | { readonly type: 'transport.starting'; readonly diagnostics: () => TransportDiagnostics }
-  | { readonly type: 'transport.opened'; readonly opened: OpenedTransport; readonly openingMs: number }
+  | { readonly type: 'transport.opened'; readonly opened: InstanceTransport; readonly openingMs: number }
   | ({ readonly type: 'transport.lost' } & TransportEnd)
   | ({ readonly type: 'transport.closed'; readonly openingMs?: number } & TransportEnd)
   | { readonly type: 'list.changed'; readonly list: ListField }
@@ -139,7 +139,7 @@ class TransportRun {
   }
 
   #follow(started: Transport): void {
-    const opened = new OpenedTransport(started, this.#input, this.#input.toolRules, this.#cutReporter());
+    const opened = new InstanceTransport(started, this.#input, this.#input.toolRules, this.#cutReporter());
     this.#tools = opened.tools;
     started.messages$.subscribe(opened.noteMessage);
     opened.feed.listChanges$.subscribe((list) => {
@@ -162,7 +162,7 @@ class TransportRun {
 
   async #announceIfAnswering(
     started: Transport,
-    opened: OpenedTransport,
+    opened: InstanceTransport,
     listed: Promise<void>,
   ): Promise<void> {
     const answers = await answersIn(opened, listed, this.#input.clock);
@@ -174,7 +174,7 @@ class TransportRun {
     }
   }
 
-  #announce(opened: OpenedTransport): void {
+  #announce(opened: InstanceTransport): void {
     this.#report({ type: 'transport.opened', openingMs: this.#passedMs, opened });
   }
 
@@ -191,7 +191,7 @@ class TransportRun {
  * Resolves with false when the backend has sent nothing within SILENT_ERA_MS after its tools were requested.
  * Source: ADR 10.
  */
-function answersIn(opened: OpenedTransport, listed: Promise<void>, clock: Clock): Promise<boolean> {
+function answersIn(opened: InstanceTransport, listed: Promise<void>, clock: Clock): Promise<boolean> {
   const { lastMessageAtMs } = opened;
   const listed$ = from(listed).pipe(map(() => true));
   const silent$ = timer$(clock, SILENT_ERA_MS).pipe(map(() => opened.lastMessageAtMs > lastMessageAtMs));

@@ -1,7 +1,7 @@
 // Proves that a snippet works: starts its program, or connects to its endpoint, as a client would, and lists the
 // tools. Calls no tool.
 
-import { listTools } from '../../actors/instances/opened-transport.ts';
+import { listTools } from '../../actors/instances/instance-transport.ts';
 import type { ConnectTarget, EndpointTarget } from '../../connect/connect-target.ts';
 import { GatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';

@@ -1,7 +1,7 @@
 // Connection tests: an instance is opened as after its registration, its tools are listed, and it is closed. It is neither stored
 // nor in the fleet, and serves no calls. The registry and the routes decide which instances may be registered.
 
-import { listTools } from '../../actors/instances/opened-transport.ts';
+import { listTools } from '../../actors/instances/instance-transport.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { backendTimeout, openingCancelled } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors/errors.ts';

@@ -4,7 +4,7 @@
 import { firstValueFrom, lastValueFrom, NEVER, Subject, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { DedicatedConversation, sharedBy } from '../../../../src/actors/instances/dedicated-conversation.ts';
-import { OpenedTransport } from '../../../../src/actors/instances/opened-transport.ts';
+import { InstanceTransport } from '../../../../src/actors/instances/instance-transport.ts';
 import type { InstanceHost } from '../../../../src/cluster/channel/instances/instance-host.ts';
 import { InstanceListener } from '../../../../src/cluster/channel/instances/instance-listener.ts';
 import { exchangeBody } from '../../../../src/cluster/channel/instances/peer-frames.ts';
@@ -368,7 +368,7 @@ test('an owner has one share of the resources of an instance, through however ma
   const timing = { clock: systemClock, scheduler: untimedScheduler() };
   // As an instance does: it passes on parts of the transport.
   const feeds = transports.map(
-    (transport) => new OpenedTransport(transport, timing, NO_RULES, () => {}).feed,
+    (transport) => new InstanceTransport(transport, timing, NO_RULES, () => {}).feed,
   );
   const subscribe = (owner: string, from: number, count: number) =>
     Array.from({ length: count }, (_, index) =>

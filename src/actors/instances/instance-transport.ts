@@ -1,4 +1,4 @@
-// The open transport of an instance, with what the instance learns from it: its tools, its messages, and the times of
+// The transport of an instance, with what the instance learns from it: its tools, its messages, and the times of
 // the last ones. The ListReader does not read this list of tools: it would give each page a turn of the event loop, and a call
 // in between would not find its tool.
 
@@ -19,8 +19,8 @@ import { ToolCache, type ToolRules } from './tool-cache.ts';
 /** Longest wait for one page of an instance's tools. */
 const TOOL_LIST_MS = 30_000;
 
-/** An open transport, with its tools and its feed. Each opening makes a new one. */
-export class OpenedTransport {
+/** The transport of an instance, with its tools and its feed. Each opening makes a new one. */
+export class InstanceTransport {
   readonly transport: Transport;
   readonly tools: ToolCache;
   /** Resource subscriptions and messages, for the clients that share the conversation. */
