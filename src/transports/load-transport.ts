@@ -3,7 +3,9 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TransportKind } from '../domain/instances/transport-kinds.ts';
-import type { OpenTransport } from './open-options.ts';
+import { loadOnce } from '../domain/memory/load-once.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import type { OpenOfKind } from './open-options.ts';
 
 /**
  * The modules of a kind that are imported one after the other before its main one, in parts that take about equal
@@ -29,20 +31,27 @@ const MODULES: Partial<Readonly<Record<TransportKind, readonly (() => Promise<un
  * Loads a kind with its first instance, in several turns of the event loop: the HTTP client takes 15 MB, which a
  * gateway with programs only does not need.
  */
-export async function loadTransport(kind: TransportKind): Promise<OpenTransport> {
+export async function loadTransport(kind: TransportKind): Promise<OpenOfKind> {
   for (const part of MODULES[kind] ?? []) {
     await part();
     await nextTurn();
   }
-  const { open }: { readonly open: OpenTransport } = await import(`./${kind}/${kind}.ts`);
+  const { open }: { readonly open: OpenOfKind } = await import(`./${kind}/${kind}.ts`);
   await nextTurn();
   return open;
 }
 
-/** Loads the kind, if this is its first instance, and opens the transport. Rejects as OpenTransport does. */
-export async function openTransport(
-  kind: TransportKind,
-  ...opening: Parameters<OpenTransport>
-): ReturnType<OpenTransport> {
-  return (await loadTransport(kind))(...opening);
+/** The modules of the kinds of transport, each loaded with the first instance of its kind. */
+export function loadedKinds(scheduler: TaskScheduler) {
+  const loads = new Map<TransportKind, () => Promise<OpenOfKind>>();
+  const loaded = new Map<TransportKind, OpenOfKind>();
+  const load = async (kind: TransportKind): Promise<OpenOfKind> => {
+    const loadKind = loads.get(kind) ?? loadOnce(() => loadTransport(kind));
+    loads.set(kind, loadKind);
+    const open = await loadKind();
+    loaded.set(kind, open);
+    await scheduler.turn(); // many have waited
+    return open;
+  };
+  return { load, loaded: (kind: TransportKind) => loaded.get(kind) };
 }

@@ -16,7 +16,7 @@ import type { BackendAccount, BearerTokens } from './backend-account.ts';
 import type { Transport, TransportDiagnostics } from './transport.ts';
 
 /** The options of an opening, besides the definition of the instance: what all kinds use, and a group for each sort of backend. */
-export interface OpenOptions extends Timing, TransportHooks {
+export interface OpenOptions extends Timing, Omit<OpeningHooks, 'onDuty' | 'startTimeoutMs'> {
   /** Aborting it cancels the opening, and stops a started program. */
   readonly signal: AbortSignal;
   readonly handshakeTimeoutMs: number;
@@ -50,8 +50,8 @@ export interface NetworkOptions {
   readonly tokens?: BearerTokens | undefined;
 }
 
-/** The functions that the owner of a transport provides to it. */
-interface TransportHooks {
+/** The part of the options that the owner of a transport provides. */
+export interface OpeningHooks {
   /** The number of further dedicated processes that the instance may run. Default: no limit. */
   readonly room?: (() => number) | undefined;
   /** It is called when a program was started; `diagnostics` returns its state during the opening. Default: ignored. */
@@ -63,10 +63,6 @@ interface TransportHooks {
    * wait for that. Never rejects. Default: the tools are not listed again.
    */
   readonly relistTools?: (() => Promise<void> | undefined) | undefined;
-}
-
-/** The part of the options that the owner of a transport provides. */
-export interface OpeningHooks extends TransportHooks {
   /** It is called with what the node that runs the instance does with it, and again when that has changed. Default: ignored. */
   readonly onDuty?: (duty: HostDuty) => void;
   /** The longest start of a program, in ms. Default: that of DEFAULT_POLICY. */
@@ -127,7 +123,7 @@ export type InProcessHandler = (
  * hands. Rejects with BACKEND_UNAVAILABLE and `delivered: 'no'`, with the last lines of standard error. Nothing is
  * left running after a rejection.
  */
-export type OpenTransport = (definition: InstanceDefinition, options: OpenOptions) => Promise<Transport>;
+export type OpenOfKind = (definition: InstanceDefinition, options: OpenOptions) => Promise<Transport>;
 
 /** A tool that is left out of lists. `reason` says why it cannot be called, as a clause without values of arguments. */
 export interface WithheldTool {

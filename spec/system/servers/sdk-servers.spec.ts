@@ -4,7 +4,7 @@
 
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
-import { openTransport } from '../../../src/transports/load-transport.ts';
+import { loadTransport } from '../../../src/transports/load-transport.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import {
   callTool,
@@ -78,7 +78,7 @@ test('server-everything: the gateway runs it over HTTP+SSE, too', async () => {
   const endpoint = `http://127.0.0.1:${await freePort()}/sse`;
   const program = { transport: 'sse', command: process.execPath, args: [EVERYTHING, 'sse'] } as const;
   await endsWith(
-    await openTransport('sse', httpDefinition(endpoint, program), patient),
+    await (await loadTransport('sse'))(httpDefinition(endpoint, program), patient),
     async (transport) => {
       const said = await see(transport.exchange(callTool('echo', { message: 'hello' })));
       assert.is(textOf(said.events[0]), 'Echo: hello');
@@ -90,7 +90,7 @@ type Served = 'dual' | 'modern' | 'legacy';
 
 async function overHttp(era: Served, body: (transport: Transport) => Promise<void>): Promise<void> {
   const server = await startEverything({ era });
-  const transport = await openTransport('http', httpDefinition(server.url), patient);
+  const transport = await (await loadTransport('http'))(httpDefinition(server.url), patient);
   try {
     await body(transport);
   } finally {
@@ -103,7 +103,7 @@ async function overPipe(
   program: { readonly command: string; readonly args: string[] },
   body: (transport: Transport) => Promise<void>,
 ): Promise<void> {
-  await endsWith(await openTransport('stdio', instanceDefinition(program), patient), body);
+  await endsWith(await (await loadTransport('stdio'))(instanceDefinition(program), patient), body);
 }
 
 /** Afterwards its process is gone. */

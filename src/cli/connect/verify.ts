@@ -12,7 +12,7 @@ import { settlesWithin, systemClock } from '../../domain/time/clock.ts';
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { VERSION } from '../../domain/version.ts';
 import { Reaper } from '../../programs/reaper.ts';
-import { openTransport } from '../../transports/load-transport.ts';
+import { loadTransport } from '../../transports/load-transport.ts';
 import {
   type KeyHolder,
   type RequestCredentials,
@@ -61,17 +61,19 @@ export async function verify(
 export async function listedBy(definition: InstanceDefinition, listMs = LIST_MS): Promise<Verification> {
   const beganAtMs = performance.now();
   const signal = new AbortController().signal;
-  const open = openTransport(definition.transport, definition, {
-    signal,
-    clock: systemClock,
-    handshakeTimeoutMs: VERIFY_MS,
-    client: CLIENT,
-    network: { isDenied: () => false },
-    handlers: new Map(),
-    scheduler: new TaskScheduler(),
-    programs: { reaper: new Reaper() }, // for Ctrl-C
-    history: { skipsProbe: true },
-  });
+  const open = loadTransport(definition.transport).then((openKind) =>
+    openKind(definition, {
+      signal,
+      clock: systemClock,
+      handshakeTimeoutMs: VERIFY_MS,
+      client: CLIENT,
+      network: { isDenied: () => false },
+      handlers: new Map(),
+      scheduler: new TaskScheduler(),
+      programs: { reaper: new Reaper() }, // for Ctrl-C
+      history: { skipsProbe: true },
+    }),
+  );
   try {
     const transport = await open;
     try {

@@ -9,10 +9,8 @@ import { GatewayError } from '../../domain/errors/errors.ts';
 import { childEnvironment, missingVariables } from '../../domain/instances/command.ts';
 import type { RunInContainer } from '../../domain/instances/found-instances.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import type { TransportKind } from '../../domain/instances/transport-kinds.ts';
 import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { loadOnce } from '../../domain/memory/load-once.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { unlessAborted } from '../../domain/time/clock.ts';
@@ -26,14 +24,13 @@ import { exposureOf, type ProtectedPath } from '../../templates/command-exposure
 import type { TemplateRules } from '../../templates/definition.ts';
 import { launchOf, withTemplateEnvironment } from '../../templates/launch.ts';
 import { unmetRequirement } from '../../templates/requirements.ts';
-import { loadTransport } from '../../transports/load-transport.ts';
+import { loadedKinds } from '../../transports/load-transport.ts';
 import type {
   CommandHistory,
   NetworkOptions,
   Open,
   OpeningHistory,
   OpenOptions,
-  OpenTransport,
 } from '../../transports/open-options.ts';
 import type { MemoryBudgets } from '../memory-budgets.ts';
 import type { AccountsAtBackends } from './accounts-at-backends.ts';
@@ -73,7 +70,7 @@ export function createOpenTransport(options: OpenTransportOptions): (definition:
     clock,
   });
   const historyOf = commandHistories();
-  const kinds = transportKinds(scheduler);
+  const kinds = loadedKinds(scheduler);
   return (definition) => {
     const { template, container, era, auth } = definition;
     const isProgram = runsProgram(definition);
@@ -88,18 +85,18 @@ export function createOpenTransport(options: OpenTransportOptions): (definition:
         throw thrown;
       });
       const { transport } = definition;
-      const openTransport = kinds.loaded(transport) ?? (await kinds.load(transport));
+      const openKind = kinds.loaded(transport) ?? (await kinds.load(transport));
       try {
         const own = { programs, handshakeTimeoutMs, signal, history, answers, era };
         const opening = { ...shared, ...hooks, ...own };
-        if (auth === undefined) return await openTransport(launched, { ...opening, network });
+        if (auth === undefined) return await openKind(launched, { ...opening, network });
         if (backendAccounts === undefined) throw notStarted(NO_VAULT);
         if (auth.who === 'user')
           return await backendAccounts.openFor(definition, (tokens, ending) =>
-            openTransport(launched, { ...opening, network: { ...network, tokens }, signal: ending }),
+            openKind(launched, { ...opening, network: { ...network, tokens }, signal: ending }),
           );
         const account = await backendAccounts.sharedAccount(definition);
-        return await openTransport(launched, { ...opening, network: { ...network, account } });
+        return await openKind(launched, { ...opening, network: { ...network, account } });
       } catch (thrown) {
         throw signal.aborted ? thrown : withMissingVariables(thrown, launched, rules.passEnv);
       }
@@ -125,21 +122,6 @@ function commandHistories(): (definition: InstanceDefinition) => CommandHistory 
     histories.set(key, known);
     return known;
   };
-}
-
-/** The modules of the kinds of transport, each loaded with the first instance of its kind. */
-function transportKinds(scheduler: OpenTransportOptions['scheduler']) {
-  const loads = new Map<TransportKind, () => Promise<OpenTransport>>();
-  const loaded = new Map<TransportKind, OpenTransport>();
-  const load = async (kind: TransportKind): Promise<OpenTransport> => {
-    const loadKind = loads.get(kind) ?? loadOnce(() => loadTransport(kind));
-    loads.set(kind, loadKind);
-    const open = await loadKind();
-    loaded.set(kind, open);
-    await scheduler.turn(); // many have waited
-    return open;
-  };
-  return { load, loaded: (kind: TransportKind) => loaded.get(kind) };
 }
 
 const NO_VAULT = 'accounts at backends are not kept here: they need an encryption key';

@@ -8,7 +8,7 @@ import type { ClientProfile } from '../../domain/mcp/client.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { isRefusal } from '../handshake.ts';
-import { leavesEra, type OpenOptions, type OpenTransport } from '../open-options.ts';
+import { leavesEra, type OpenOfKind, type OpenOptions } from '../open-options.ts';
 import { openSse } from '../sse/sse.ts';
 import { ToolHeaders } from '../tool-headers.ts';
 import type { Closed, ConversationOpening, TransportDiagnostics } from '../transport.ts';
@@ -18,7 +18,7 @@ import { type EndpointTransport, managed } from './managed-http.ts';
 import { HttpOpenings, sessionDeletes } from './sessions/http-openings.ts';
 import { type HttpSession, openSession } from './sessions/http-session.ts';
 
-export const open: OpenTransport = managed(openHttp);
+export const open: OpenOfKind = managed(openHttp);
 
 /**
  * The most different handshakes that are remembered: the result of a server may depend on the declarations of its client,

@@ -11,7 +11,7 @@ import { sleep } from '../../domain/time/clock.ts';
 import type { Program } from '../../programs/child-process.ts';
 import { TERMINATE_MS } from '../../programs/process-group.ts';
 import { type KillLadder, ProgramRun } from '../../programs/program-run.ts';
-import type { OpenOptions, OpenTransport } from '../open-options.ts';
+import type { OpenOfKind, OpenOptions } from '../open-options.ts';
 import type { Closed, Transport } from '../transport.ts';
 import { mayBeStarting } from './answers/http-failures.ts';
 
@@ -28,7 +28,7 @@ type OpenEndpoint = (
 ) => Promise<EndpointTransport>;
 
 /** Connects to `endpoint`; when the definition has a `command`, too, the gateway runs that program behind it. */
-export function managed(openEndpoint: OpenEndpoint): OpenTransport {
+export function managed(openEndpoint: OpenEndpoint): OpenOfKind {
   return (definition, options) =>
     runsProgram(definition)
       ? openManaged(definition, options, openEndpoint)

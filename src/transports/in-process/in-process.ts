@@ -15,11 +15,11 @@ import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, LEGACY_VERSIONS, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import { callerTokenOf, paramsForCaller, reportsProgress } from '../caller-messages.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
-import type { InProcessHandler, OpenTransport } from '../open-options.ts';
+import type { InProcessHandler, OpenOfKind } from '../open-options.ts';
 import type { Transport } from '../transport.ts';
 
 /** The function is `options.handlers.get(definition.serverId)`. */
-export const open: OpenTransport = async (definition, { clock, handlers, signal }) => {
+export const open: OpenOfKind = async (definition, { clock, handlers, signal }) => {
   const handler = handlers.get(definition.serverId);
   if (signal.aborted) throw openingCancelled();
   if (handler === undefined) {

@@ -5,11 +5,11 @@ import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { HttpEndpoint } from '../http/http-endpoint.ts';
 import { type EndpointTransport, managed } from '../http/managed-http.ts';
 import { HttpOpenings } from '../http/sessions/http-openings.ts';
-import type { OpenOptions, OpenTransport } from '../open-options.ts';
+import type { OpenOfKind, OpenOptions } from '../open-options.ts';
 import type { ConversationOpening } from '../transport.ts';
 import { SseChannel } from './sse-channel.ts';
 
-export const open: OpenTransport = managed(openSse);
+export const open: OpenOfKind = managed(openSse);
 
 /** Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`; nothing is left open then. */
 export async function openSse(

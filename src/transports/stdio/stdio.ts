@@ -6,7 +6,7 @@ import { backendUnavailable, openingCancelled } from '../../domain/errors/backen
 import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import type { Program } from '../../programs/child-process.ts';
 import type { KillLadder } from '../../programs/program-run.ts';
-import { leavesEra, type OpenOptions, type OpenTransport } from '../open-options.ts';
+import { leavesEra, type OpenOfKind, type OpenOptions } from '../open-options.ts';
 import type { ConversationOpening, Transport } from '../transport.ts';
 import { DedicatedPrograms } from './dedicated-programs.ts';
 import { StdioChannel } from './stdio-channel.ts';
@@ -19,7 +19,7 @@ export interface StdioOptions extends OpenOptions {
   readonly probeTimeoutMs?: number;
 }
 
-export const open: OpenTransport = async (definition, options: StdioOptions) => {
+export const open: OpenOfKind = async (definition, options: StdioOptions) => {
   if (!runsProgram(definition)) throw backendUnavailable('no command is given', { delivered: 'no' });
   if (options.signal.aborted) throw openingCancelled();
   return openShared(() => {
