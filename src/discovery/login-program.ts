@@ -11,6 +11,7 @@ import { childEnvironment, type Variables } from '../domain/instances/command.ts
 import type { JsonObject } from '../domain/json/json.ts';
 import { cutText } from '../domain/text.ts';
 import { settlesWithin, systemClock, timeLimit } from '../domain/time/clock.ts';
+import { killGroup, killTree, ownsGroup } from '../programs/process-group.ts';
 import { type Credential, type Login, SourceError } from './provider.ts';
 
 /** The longest run of the program, in ms: it may ask a cloud, which takes seconds. */
@@ -187,7 +188,7 @@ export class LoginProgram implements Login {
       env: childEnvironment(variables, env),
       stdio: ['ignore', 'pipe', 'pipe'],
       windowsHide: true,
-      detached: process.platform !== 'win32', // it leads its own group, so that its children end with it
+      detached: ownsGroup, // it leads its own group, so that its children end with it
     });
   }
 
@@ -196,12 +197,9 @@ export class LoginProgram implements Login {
   }
 }
 
-/** Ends the program and its group. */
-function kill(child: ChildProcess): void {
-  try {
-    if (process.platform === 'win32') child.kill('SIGKILL');
-    else if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
-  } catch {
-    // Nothing is left of the group.
-  }
+/** Ends the program and what it started. On Windows, where that is found by its parent, only before it exits. */
+function kill({ pid, exitCode, signalCode }: ChildProcess): void {
+  if (pid === undefined) return;
+  if (ownsGroup) killGroup(pid, 'SIGKILL');
+  else if (exitCode === null && signalCode === null) killTree(pid); // later the id may be that of another program
 }
