@@ -2,9 +2,11 @@
 
 import { hash } from 'node:crypto';
 import { type Principal, userIdsOf } from '../domain/accounts/account.ts';
+import { isRestricted, type Rights, rightsKey } from '../domain/accounts/rights.ts';
 import { authenticationRequired, invalidCredentials, tokenExpired } from '../domain/errors/account-errors.ts';
 import { asGatewayError, GatewayError, hasCode } from '../domain/errors/errors.ts';
 import { databaseUnavailable } from '../domain/errors/gateway-errors.ts';
+import { definedFields } from '../domain/json/json.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { Repeated } from '../domain/memory/repeated.ts';
 import { settlesWithin } from '../domain/time/clock.ts';
@@ -24,7 +26,6 @@ import {
   keyExpired,
 } from './credential-verifier.ts';
 import { apiKeyIn, bearerOf, type Credentials } from './credentials.ts';
-import { SharedRights } from './shared-rights.ts';
 
 /** The longest wait of a known caller for a store that was silent before, in ms. */
 const SILENT_MS = 1_500;
@@ -237,4 +238,25 @@ export class Authenticator {
 
 function digestOf(credential: string): string {
   return hash('sha256', credential, 'base64');
+}
+
+/**
+ * Equal lists of rights as one, as long as a caller or a session has them: a caller may have thousands of tokens
+ * and sessions. Source: ADR 299.
+ */
+class SharedRights {
+  readonly #known = new LruMap<WeakRef<Rights>>(MAX_ENTRIES);
+
+  shared<I extends { readonly principal: Rights }>(identity: I): I {
+    const { principal } = identity;
+    if (!isRestricted(principal)) return identity;
+    const key = hash('sha256', rightsKey(principal), 'base64url');
+    const known = this.#known.get(key)?.deref();
+    if (known === undefined) {
+      this.#known.set(key, new WeakRef(principal));
+      return identity;
+    }
+    const { templates, views, tools } = known;
+    return { ...identity, principal: { ...principal, ...definedFields({ templates, views, tools }) } };
+  }
 }

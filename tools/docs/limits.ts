@@ -38,7 +38,7 @@ import { MAX_RUNS } from '../../src/gateway/sync.ts';
 import { HTTP_LIMITS } from '../../src/http/http-limits.ts';
 import { MAX_CHECK_MS } from '../../src/http/records/server-input.ts';
 import { EXAMINATIONS } from '../../src/http/routes/instances/server-doctor.ts';
-import { CHANGES } from '../../src/http/routing/bounded-changes.ts';
+import { CHANGES } from '../../src/http/routing/bounded-work.ts';
 import { PLACES } from '../../src/net/outside/outside-places.ts';
 import { STDERR_LINE_CHARACTERS, STDERR_LINES } from '../../src/programs/line-tail.ts';
 import { STDIN_END_MS, TERMINATE_MS } from '../../src/programs/process-group.ts';

@@ -1,7 +1,7 @@
 // Changes of the registry wait for each other: one caller has a bounded number under way, so that the others wait for few.
 
 import * as assert from 'uvu/assert';
-import { CHANGES } from '../../../src/http/routing/bounded-changes.ts';
+import { CHANGES } from '../../../src/http/routing/bounded-work.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { until } from '../../helpers/eventually.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';

@@ -26,7 +26,7 @@ import { type HostOriginCheckOptions, hostOriginCheck } from '../middleware/host
 import { ROUTES } from '../routes/index.ts';
 import type { Services } from '../services.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
-import { boundedChanges } from './bounded-changes.ts';
+import { boundedChanges } from './bounded-work.ts';
 import { handle, knownPath, unmatched } from './handle.ts';
 import type { HttpRoute } from './route.ts';
 import type { RouteTable } from './route-listener.ts';

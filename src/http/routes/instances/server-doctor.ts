@@ -6,10 +6,10 @@ import { DENIED_NETWORKS } from '../../../domain/registration/instance-endpoint.
 import type { Finding } from '../../../gateway/doctor/faults.ts';
 import { nullableText, text } from '../../records/schemas.ts';
 import { jsonInTurns } from '../../replies/json-in-turns.ts';
+import { withinShare } from '../../routing/bounded-work.ts';
 import { defineRoute, type HttpRoute } from '../../routing/route.ts';
 import { TemplateParams } from '../../routing/route-params.ts';
 import type { Services } from '../../services.ts';
-import { withinShare } from '../../within-share.ts';
 
 const FindingBody = Type.Object({
   /** See docs/reference/server-faults.md. */

@@ -6,8 +6,8 @@ import type { SyncedInstance } from '../../../domain/instances/found-instances.t
 import { definedFields } from '../../../domain/json/json.ts';
 import { closed, flag, text } from '../../records/schemas.ts';
 import { json } from '../../replies/reply.ts';
+import { withinShare } from '../../routing/bounded-work.ts';
 import { defineRoute, type HttpRoute } from '../../routing/route.ts';
-import { withinShare } from '../../within-share.ts';
 
 const Namespace = Type.String({ pattern: '^(\\*|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)$' });
 
