@@ -1,5 +1,5 @@
-// Work of which each caller may have a part under way. Of the routes that change the registry or its instances it is a bounded
-// number of changes: the registry makes one after the other, so those of one caller would keep the others waiting. Source: ADR 53.
+// Work of which each caller may have a part under way. Of the routes that change the registry or its instances it is a number of
+// changes: the registry makes one after the other, so those of one caller would keep the others waiting. Source: ADR 53.
 
 import { tooMany } from '../../domain/errors/request-errors.ts';
 import { shareOf, UserShares } from '../../domain/memory/user-shares.ts';
