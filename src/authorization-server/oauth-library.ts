@@ -109,7 +109,7 @@ function configurationOf(
       Grant: REFRESH_SECONDS,
     },
     interactions: {
-      policy: policyOf(),
+      policy: promptPolicy(),
       url: (_, interaction) => `/oauth/interaction/${interaction.uid}`,
     },
     findAccount: async (_, id) =>
@@ -239,7 +239,7 @@ function claimsOf(token: string): Readonly<Record<string, unknown>> {
 }
 
 /** Everything is asked on one page, each time. */
-function policyOf() {
+function promptPolicy() {
   const { Check, Prompt } = interactionPolicy;
   const unanswered = new Check('unanswered', 'the user is asked each time', 'consent_required', (ctx) =>
     ctx.oidc.result?.consent === undefined ? Check.REQUEST_PROMPT : Check.NO_NEED_TO_PROMPT,

@@ -88,16 +88,16 @@ function jsonRpcErrorOf(error: GatewayError): JsonRpcError {
   if (instanceId !== undefined) data.instance_id = instanceId;
   if (retryAfterSeconds !== undefined) data.retry_after_seconds = retryAfterSeconds;
   if (error.delivered === 'unknown') data.delivered = 'unknown';
-  return { code: rpcCodeOf(error), message: messageOf(error), data };
+  return { code: rpcCodeOf(error), message: clientTextOf(error), data };
 }
 
-/** The message of an error for clients, see messageOf. An unknown error gets no details. */
+/** The message of an error for clients, see clientTextOf. An unknown error gets no details. */
 export function clientMessageOf(thrown: unknown): string {
-  return messageOf(asGatewayError(thrown));
+  return clientTextOf(asGatewayError(thrown));
 }
 
 /** The message of an error without details of instances, but with the validation issues of the input. */
-function messageOf({ message, facts: { plainMessage, items } }: GatewayError): string {
+function clientTextOf({ message, facts: { plainMessage, items } }: GatewayError): string {
   const text = plainMessage ?? message;
   return items === undefined ? text : [text, ...items.map((item) => item.msg)].join(' ');
 }

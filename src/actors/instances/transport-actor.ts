@@ -121,7 +121,7 @@ class TransportRun {
       onWithheld: (withheld) => this.#report({ type: 'tool.withheld', ...withheld }),
       relistTools: () => this.#tools?.lookUp(),
       room: () => dedicated.remainingConversations,
-      onDuty: (duty) => this.#report({ type: eventOf(duty) }),
+      onDuty: (duty) => this.#report({ type: dutyReport(duty) }),
     });
   }
 
@@ -208,7 +208,7 @@ export function refusalOf(thrown: unknown): HttpRefusal | undefined {
   return thrown instanceof GatewayError ? thrown.facts.refusal : undefined;
 }
 
-function eventOf({ isRenewing, isDraining }: HostDuty): 'drain' | 'renew' | 'resume' {
+function dutyReport({ isRenewing, isDraining }: HostDuty): 'drain' | 'renew' | 'resume' {
   if (isRenewing === true) return 'renew';
   return isDraining ? 'drain' : 'resume';
 }

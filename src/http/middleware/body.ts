@@ -106,12 +106,12 @@ async function readCounted<C extends HttpContext>(
     }
     if (!Number.isNaN(length)) {
       body.add(length);
-      const bytes = await read(context, maxBytes, whole);
+      const bytes = await read(context, maxBytes, unchanged);
       if (uploaded !== undefined) await scheduler.turn();
       return bytes;
     }
     let received = 0;
-    const bytes = await read(context, maxBytes, whole, (more) => {
+    const bytes = await read(context, maxBytes, unchanged, (more) => {
       received += more;
       body.add(more);
       if (uploaded !== undefined || received <= HTTP_LIMITS.requestBlockBytes) return;
@@ -127,7 +127,7 @@ async function readCounted<C extends HttpContext>(
   }
 }
 
-const whole = (bytes: Buffer): Buffer => bytes;
+const unchanged = (bytes: Buffer): Buffer => bytes;
 
 /** Memory counted after the end of the response would never be released. */
 function requireClient({ destroyed }: ServerResponse): void {
