@@ -2,7 +2,7 @@
 // nothing is inlined: the policy of the page allows scripts and styles of the gateway only.
 
 import { defineConfig, type Plugin } from 'vite';
-import { TRANSPORT_NAMES, TRANSPORT_TRAITS } from '../src/domain/instances/transport-kinds.ts';
+import { REGISTRABLE_KINDS, TRANSPORT_TRAITS } from '../src/domain/instances/transport-kinds.ts';
 import { ERA_REVISIONS } from '../src/domain/mcp/mcp.ts';
 
 /** The gateway that `npm run dev:console` talks to. */
@@ -32,11 +32,11 @@ const styleFirst: Plugin = {
 };
 
 /** The kinds of transport of an endpoint, from the table of the gateway: the name and the title of each. */
-const endpointTransports = TRANSPORT_NAMES.filter(
-  (name) => TRANSPORT_TRAITS[name].reachedBy === 'endpoint',
-).map((name) => {
-  const { title, onlyEra } = TRANSPORT_TRAITS[name];
-  return [name, onlyEra === 'legacy' ? `${title} (older)` : title];
+const endpointTransports = REGISTRABLE_KINDS.filter(
+  (kind) => TRANSPORT_TRAITS[kind].reachedBy === 'endpoint',
+).map((kind) => {
+  const { title, onlyEra } = TRANSPORT_TRAITS[kind];
+  return [kind, onlyEra === 'legacy' ? `${title} (older)` : title];
 });
 
 export default defineConfig(({ command }) => ({

@@ -9,7 +9,7 @@ import { GatewayError, messageOf } from '../domain/errors/errors.ts';
 import { compileShape, issueLines, pathTo } from '../domain/errors/validation.ts';
 import { commandWords } from '../domain/instances/command.ts';
 import { TemplateAuth } from '../domain/instances/instance.ts';
-import { TRANSPORT_NAMES } from '../domain/instances/transport-kinds.ts';
+import { REGISTRABLE_KINDS } from '../domain/instances/transport-kinds.ts';
 import { isDeeper, uniqueKeySteps } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { checkedTemplateAuth } from '../domain/registration/registration.ts';
@@ -42,7 +42,7 @@ export const TemplateFile = Type.Object({
   tags: Type.Optional(Texts),
   command: Type.Optional(Text),
   args: Type.Optional(Texts),
-  transport: Type.Optional(Type.Enum(TRANSPORT_NAMES)),
+  transport: Type.Optional(Type.Enum(REGISTRABLE_KINDS)),
   endpoint: Type.Optional(Text),
   /** The image, with its tag, of the containers in which `command` runs instead of on this machine. */
   docker_image: Type.Optional(Text),

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import * as assert from 'uvu/assert';
-import { TRANSPORT_NAMES, TRANSPORT_TRAITS } from '../../../src/domain/instances/transport-kinds.ts';
+import { REGISTRABLE_KINDS, TRANSPORT_TRAITS } from '../../../src/domain/instances/transport-kinds.ts';
 import { NOT_UNICODE } from '../../../src/domain/text.ts';
 import { InstanceRecord } from '../../../src/http/records/instance-record.ts';
 import { FIELD_NAMES, readEntry } from '../../../src/registry/files/registry-entry.ts';
@@ -25,8 +25,8 @@ function inputOf(value: unknown, key?: string) {
   return entry?.input;
 }
 
-const TRANSPORT_WORDS = TRANSPORT_NAMES.flatMap((name) =>
-  [name, ...TRANSPORT_TRAITS[name].aliases].map((word) => [word, name] as const),
+const TRANSPORT_WORDS = REGISTRABLE_KINDS.flatMap((kind) =>
+  [kind, ...TRANSPORT_TRAITS[kind].aliases].map((word) => [word, kind] as const),
 );
 
 test('accepts each field under each of its aliases', () => {

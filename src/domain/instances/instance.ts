@@ -3,7 +3,7 @@
 import Type, { type Static } from 'typebox';
 import { PINNED_ERAS, type PinnedEra } from '../mcp/mcp.ts';
 import type { InstanceAuth } from './account-connection.ts';
-import { TRANSPORT_NAMES, type TransportKind } from './transport-kinds.ts';
+import { REGISTRABLE_KINDS, type TransportKind } from './transport-kinds.ts';
 
 /** Environment variables of one instance. Over it: VALIDATION_ERROR. */
 export const MAX_VARIABLES = 256;
@@ -91,7 +91,7 @@ export const InstanceInput = Type.Object(
       ),
     ),
     auth: Type.Optional(AuthInput),
-    transport: Type.Optional(Type.Enum(TRANSPORT_NAMES)),
+    transport: Type.Optional(Type.Enum(REGISTRABLE_KINDS)),
     /** The era that is spoken with the server; `auto` finds it out. Default: `auto`. Source: ADR 10. */
     era: Type.Optional(Type.Enum(['auto', ...PINNED_ERAS])),
     /**

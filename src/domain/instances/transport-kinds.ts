@@ -52,28 +52,28 @@ const TABLE = {
 
 export type TransportKind = keyof typeof TABLE;
 /** The kinds that an instance may be registered with. */
-type TransportName = {
+type RegistrableKind = {
   [K in TransportKind]: (typeof TABLE)[K]['reachedBy'] extends 'function' ? never : K;
 }[TransportKind];
 
 export const TRANSPORT_TRAITS: Readonly<Record<TransportKind, TransportTraits>> = TABLE;
 export const TRANSPORT_KINDS = Object.keys(TABLE) as TransportKind[];
-export const TRANSPORT_NAMES = TRANSPORT_KINDS.filter(isName);
+export const REGISTRABLE_KINDS = TRANSPORT_KINDS.filter(isRegistrable);
 
-const BY_WORD: ReadonlyMap<string, TransportName> = new Map(
-  TRANSPORT_NAMES.flatMap((name) => [name, ...TRANSPORT_TRAITS[name].aliases].map((word) => [word, name])),
+const BY_WORD: ReadonlyMap<string, RegistrableKind> = new Map(
+  REGISTRABLE_KINDS.flatMap((kind) => [kind, ...TRANSPORT_TRAITS[kind].aliases].map((word) => [word, kind])),
 );
 
 /** The kind of an instance that is a function of the embedding program. */
 export const FUNCTION_TRANSPORT: TransportKind = 'in-process';
 
-/** The name that is meant by this word in a file; undefined for no known one. */
-export function transportNamed(word: string): TransportName | undefined {
+/** The kind that is meant by this word in a file; undefined for no known one. */
+export function transportNamed(word: string): RegistrableKind | undefined {
   return BY_WORD.get(word.toLowerCase());
 }
 
 /** The kind of an instance that names none. */
-export function defaultTransport({ endpoint }: { readonly endpoint?: string | undefined }): TransportName {
+export function defaultTransport({ endpoint }: { readonly endpoint?: string | undefined }): RegistrableKind {
   return endpoint === undefined ? 'stdio' : 'http';
 }
 
@@ -102,6 +102,6 @@ export function isFunction({ transport }: { readonly transport: TransportKind })
   return TRANSPORT_TRAITS[transport].reachedBy === 'function';
 }
 
-function isName(transport: TransportKind): transport is TransportName {
+function isRegistrable(transport: TransportKind): transport is RegistrableKind {
   return !isFunction({ transport });
 }
