@@ -59,7 +59,7 @@ export function routeTables(options: RouteTablesOptions): {
   readonly ofNodes: () => RouteTable;
 } {
   const { services, log, proxies, streams, open, metrics, origins, worker } = options;
-  const { gateway, auth, clock, scheduler, signIn, authorizationServer } = services;
+  const { gateway, auth, clock, signIn, authorizationServer } = services;
   const trail = auditTrail(auth.audit, proxies, clock.now);
   const challenge = challenges(signIn, proxies, log);
   const [logCall, auditCall] = [reportLog(log, clock), callTrail(auth.audit, clock.now)];
@@ -102,29 +102,34 @@ export function routeTables(options: RouteTablesOptions): {
     unmatched: (router) => unmatched(router, auth, proxies),
   };
 
-  const ofNodes = (): RouteTable => {
-    const callers = new ForwardedCallers(auth.changed$, clock);
-    // A request that was forwarded here is not forwarded again.
-    const samples = new Samples(gateway, { isPart: true });
-    const otherMembers = new OtherMembers({ nodes: () => [], clock, scheduler });
-    const here = { ...services, peers: undefined, otherMembers, peerEvents: undefined, samples };
-    return {
-      routes: ROUTES.filter(({ speaks, isForwarded }) => speaks === 'json-rpc' || isForwarded),
-      // The node that received the request counts its answer.
-      first: [errors(log), observe(log, { countAnswer: () => {} }, new Tracing(), clock)],
-      middlewareOf: middlewareFor({
-        authorizeAt: (route) => [callers.assume(route, mayUsePath)],
-        services: here,
-      }),
-      unmatched:
-        () =>
-        ({ method, path }) => {
-          throw routeNotFound(method, path.slice(0, HTTP_LIMITS.loggedPathCharacters));
-        },
-    };
-  };
+  return { ofClients, ofNodes: () => tableOfNodes(options, middlewareFor, mayUsePath) };
+}
 
-  return { ofClients, ofNodes };
+function tableOfNodes(
+  { services, log }: RouteTablesOptions,
+  middlewareFor: (callers: Callers) => RouteTable['middlewareOf'],
+  mayUsePath: MayUsePath,
+): RouteTable {
+  const { gateway, auth, clock, scheduler } = services;
+  const callers = new ForwardedCallers(auth.changed$, clock);
+  // A request that was forwarded here is not forwarded again.
+  const samples = new Samples(gateway, { isPart: true });
+  const otherMembers = new OtherMembers({ nodes: () => [], clock, scheduler });
+  const here = { ...services, peers: undefined, otherMembers, peerEvents: undefined, samples };
+  return {
+    routes: ROUTES.filter(({ speaks, isForwarded }) => speaks === 'json-rpc' || isForwarded),
+    // The node that received the request counts its answer.
+    first: [errors(log), observe(log, { countAnswer: () => {} }, new Tracing(), clock)],
+    middlewareOf: middlewareFor({
+      authorizeAt: (route) => [callers.assume(route, mayUsePath)],
+      services: here,
+    }),
+    unmatched:
+      () =>
+      ({ method, path }) => {
+        throw routeNotFound(method, path.slice(0, HTTP_LIMITS.loggedPathCharacters));
+      },
+  };
 }
 
 /** The routes as this app serves them. */
