@@ -46,33 +46,45 @@ export async function renewing(
 /** What holds the credentials of a command. */
 export type KeyHolder = Pick<Terminal, 'env' | 'keySource' | 'folder'>;
 
+const API_KEY = 'STAGEDOOR_API_KEY';
+
 /** The key in STAGEDOOR_API_KEY, else the token that `gateway login` got from exactly this URL. */
 export function requestCredentials(url: string, terminal: KeyHolder): RequestCredentials {
-  const { env, keySource: source = 'STAGEDOOR_API_KEY' } = terminal;
-  const { STAGEDOOR_API_KEY: key } = env;
-  const path = credentialsPath(env);
+  const { STAGEDOOR_API_KEY: key } = terminal.env;
+  const path = credentialsPath(terminal.env);
   const needsProof = url.startsWith('http:') && !isTrusted(path, url);
-  if (key) {
-    if (/[^\x20-\x7e]/.test(key))
-      throw new UsageError(`${source} contains characters that are not allowed in a header`);
-    const provable = provableKey(key);
-    const name = `the API key ${provable === undefined ? '' : `${provable.keyId} `}in ${source}`;
-    const remedy = source === 'STAGEDOOR_API_KEY' ? 'unset or replace it' : 'replace it';
-    return {
-      name,
-      headers: { 'X-API-Key': key },
-      ...(needsProof && {
-        prove: async (timeoutMs?: number) => {
-          if (provable === undefined)
-            throw new CommandFailure(
-              `${name} was not sent to ${url}: it does not have the form of a key, sd_<id>_<secret>; ${remedy}, or repeat with --trust`,
-            );
-          await requireProof(url, { provable, name, remedy }, timeoutMs);
-        },
-      }),
-      refused: (detail) => `${url} rejects ${name}: ${detail}`,
-    };
-  }
+  return key ? ofKey(key, url, needsProof, terminal) : ofLogin(path, url, needsProof, terminal);
+}
+
+function ofKey(
+  key: string,
+  url: string,
+  needsProof: boolean,
+  { keySource: source = API_KEY }: KeyHolder,
+): RequestCredentials {
+  if (/[^\x20-\x7e]/.test(key))
+    throw new UsageError(`${source} contains characters that are not allowed in a header`);
+  const provable = provableKey(key);
+  const name = `the API key ${provable === undefined ? '' : `${provable.keyId} `}in ${source}`;
+  const remedy = source === API_KEY ? 'unset or replace it' : 'replace it';
+  return {
+    name,
+    headers: { 'X-API-Key': key },
+    ...(needsProof && {
+      prove: async (timeoutMs?: number) => {
+        if (provable === undefined)
+          throw new CommandFailure(
+            `${name} was not sent to ${url}: it does not have the form of a key, sd_<id>_<secret>; ${remedy}, or repeat with --trust`,
+          );
+        await requireProof(url, { provable, name, remedy }, timeoutMs);
+      },
+    }),
+    refused: (detail) => `${url} rejects ${name}: ${detail}`,
+  };
+}
+
+function ofLogin(path: string, url: string, needsProof: boolean, terminal: KeyHolder): RequestCredentials {
+  const { keySource: source = API_KEY } = terminal;
   let stored = findToken(path, url);
   const canRenew = stored?.refresh_token !== undefined;
   const hasExpired = stored !== undefined && !canRenew && isExpired(stored, Date.now());
