@@ -2,7 +2,7 @@
 // process alone that keeps nothing.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { InstanceInput } from '../../domain/instances/instance.ts';
+import type { InstanceInput, InstanceSnapshot } from '../../domain/instances/instance.ts';
 import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { type CommandInput, pairsOf } from '../command.ts';
@@ -105,14 +105,7 @@ async function examineHere(
     await gateway.register('server', { ...server, id: 'server' });
     // On a terminal a spinner shows the wait.
     if (columns === undefined) note(`waiting up to ${waitMs / 1_000} s until the server is open`);
-    const startMs = performance.now();
-    const snapshot = () => gateway.instance('server', 'server').snapshot;
-    for (let nowMs = startMs; nowMs < startMs + waitMs; nowMs = performance.now()) {
-      if (snapshot().healthy || snapshot().consecutiveFailures >= FAILURES) break;
-      progress(`waiting until it is open: ${Math.round((nowMs - startMs) / 1_000)} of ${waitMs / 1_000} s`);
-      await sleep(LOOK_MS);
-    }
-    const isSilent = !snapshot().healthy;
+    const isOpen = await opens(() => gateway.instance('server', 'server').snapshot, waitMs, progress);
     progress('examining');
     const scheduler = new TaskScheduler();
     const options = { clock: systemClock, scheduler, deniedNetworks: [] };
@@ -121,14 +114,8 @@ async function examineHere(
     const findings = [...seen];
     if (runsProgram(server)) {
       await gateway.close({ graceMs: 0 }); // the program may be there once only
-      const { probeProgram } = await import('../../gateway/doctor/program-probe.ts');
-      const program = {
-        command: server.command,
-        args: server.args ?? [],
-        ...definedFields({ workingDir: server.working_dir }),
-      };
       const known = new Set(findings.map(({ code }) => code));
-      const plain = await probeProgram({ ...program, env: {}, secretEnv: [] }, passEnv, { isSilent });
+      const plain = await probedAlone(server, passEnv, !isOpen);
       findings.push(...plain.filter(({ code }) => !known.has(code)));
     }
     const explained = findings.map((finding) => ({ ...finding, remedy: remedyOf(finding.code) }));
@@ -140,4 +127,30 @@ async function examineHere(
   } finally {
     await gateway.close({ graceMs: 0 });
   }
+}
+
+/** Waits until the server is open, or has failed to. True when it is open. */
+async function opens(
+  snapshot: () => Pick<InstanceSnapshot, 'healthy' | 'consecutiveFailures'>,
+  waitMs: number,
+  progress: (text: string) => void,
+): Promise<boolean> {
+  const startMs = performance.now();
+  for (let nowMs = startMs; nowMs < startMs + waitMs; nowMs = performance.now()) {
+    if (snapshot().healthy || snapshot().consecutiveFailures >= FAILURES) break;
+    progress(`waiting until it is open: ${Math.round((nowMs - startMs) / 1_000)} of ${waitMs / 1_000} s`);
+    await sleep(LOOK_MS);
+  }
+  return snapshot().healthy;
+}
+
+/** The faults that a program shows by itself, with no variables of its own. */
+async function probedAlone(
+  { command, args = [], working_dir: workingDir }: InstanceInput & { readonly command: string },
+  passEnv: readonly string[],
+  isSilent: boolean,
+) {
+  const { probeProgram } = await import('../../gateway/doctor/program-probe.ts');
+  const program = { command, args, ...definedFields({ workingDir }), env: {}, secretEnv: [] };
+  return probeProgram(program, passEnv, { isSilent });
 }
