@@ -42,6 +42,32 @@ test('a repeatable call is hedged at a second instance after a third of its time
   assert.equal(facts(), ['retried a BACKEND_TIMEOUT', 'finished a failed', 'finished b result']);
 });
 
+test('a call whose view loses its tool is neither hedged nor tried again', async () => {
+  await addAll({ a: silent, b: silent });
+  const inView = () => {
+    const view = { hasTool: true };
+    return { view, request: { ...toolCall('read'), view: 'v', mayBeSent: () => view.hasTool } };
+  };
+  const hedged = inView();
+  const silentCall = harness.call(hedged.request);
+  hedged.view.hasTool = false;
+  mock.timers.tick(5_999);
+  assert.is(harness.asked('b'), 0);
+  mock.timers.tick(1);
+  assert.is(Object(await silentCall.end).code, 'BACKEND_TIMEOUT');
+  for (const [delivered, code] of [
+    ['no', 'TOOL_NOT_FOUND'],
+    ['unknown', 'BACKEND_UNAVAILABLE'],
+  ] as const) {
+    const retried = inView();
+    const call = harness.call(retried.request);
+    retried.view.hasTool = false;
+    const [asked] = ['a', 'b'].filter((id) => harness.backend(id).open.length > 0);
+    harness.backend(asked ?? '').last.fail(backendUnavailable('it broke', { delivered }));
+    assert.is(Object(await call.end).code, code);
+  }
+});
+
 test('a hedge that the server refuses for the request itself ends the call, as its last event', async () => {
   await addAll({ a: silent, b: silent });
   const call = harness.call('read');

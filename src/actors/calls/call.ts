@@ -11,7 +11,7 @@ import { timeoutFor } from '../../balancing/policy.ts';
 import { type ExchangeRequest, ownerIdOf, type SourcedEvent, toolOf } from '../../domain/calls/exchange.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { type FailedAttempt, isRepeatable, type TryKind } from '../../domain/calls/retry-rules.ts';
-import { backendTimeout, queueFull } from '../../domain/errors/backend-errors.ts';
+import { backendTimeout, notInView, queueFull } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, atInstance, type GatewayError, moreTelling } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
@@ -202,6 +202,10 @@ export class Call implements QueueEntry, RunningCall {
       return false;
     }
     const { ref } = step;
+    if (this.#request.mayBeSent?.() === false) {
+      this.#giveUpLost();
+      return false;
+    }
     if (this.#queueBehindOthers(ref)) return false;
     if (this.#lacksTool(ref) !== 'no') {
       this.#lookUpTool(ref);
@@ -336,6 +340,7 @@ export class Call implements QueueEntry, RunningCall {
   #hedgeAt(step: SendStep, silent: Attempt): void {
     const { ref } = step;
     if (this.#lacksTool(ref) !== 'no' || !isRepeatable(this.#request, ref)) return;
+    if (this.#request.mayBeSent?.() === false) return;
     if (!this.tries.payHedge(this.#deps.budget)) return;
     let plan: ReturnType<SendStep['plan']>;
     try {
@@ -377,6 +382,14 @@ export class Call implements QueueEntry, RunningCall {
     const { queue } = group;
     if (!queue.isDue(ref) || queue.has(this) || !this.mayTake(ref)) return false;
     return queue.join(this, group.maxQueueLength);
+  }
+
+  /** Its view does not have what it names any more. A failure after which it may have been carried out says more. */
+  #giveUpLost(): void {
+    const { view = this.#input.group.template, method } = this.#request;
+    const { failure } = this.tries;
+    const mayHaveArrived = failure !== undefined && failure.delivered !== 'no';
+    this.giveUp(mayHaveArrived ? failure : notInView(view, method, toolOf(this.#request)));
   }
 
   #leaveQueue(): void {

@@ -61,7 +61,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     this.#request =
       session.deps.untilLifeKnown === undefined
         ? request
-        : { ...request, mayBeSent: () => this.#isLifeKnown };
+        : { ...request, mayBeSent: () => this.#isLifeKnown && request.mayBeSent?.() !== false };
     this.reservation = reservation;
   }
 

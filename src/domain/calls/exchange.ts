@@ -43,8 +43,9 @@ interface CallContext {
   /** The id of the HTTP request, for events. */
   readonly requestId?: string | undefined;
   /**
-   * It is called before the request is sent again, and before it is sent after a wait for a connection. False after a freeze of
-   * this node, when another node may serve the session. Default: true.
+   * It is called before each attempt, before the request is sent again, and before it is sent after a wait for a connection.
+   * False when its view does not have the tool, prompt or resource any more, and after a freeze of this node, when another node
+   * may serve the session. Default: true.
    */
   readonly mayBeSent?: () => boolean;
   /**

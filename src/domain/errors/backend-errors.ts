@@ -28,6 +28,13 @@ export function toolNotFound(tool: string, owner: string, near?: string): Gatewa
   return new GatewayError('TOOL_NOT_FOUND', message, definedFields({ suggestion: near }));
 }
 
+/** The view of a call, which has not started, does not have its tool, prompt or resource any more. */
+export function notInView(view: string, method: string, tool: string | undefined): GatewayError {
+  if (tool !== undefined) return toolNotFound(tool, view);
+  const code = method === 'prompts/get' ? 'PROMPT_NOT_FOUND' : 'RESOURCE_NOT_FOUND';
+  return new GatewayError(code, `"${view}" has changed, and does not offer this any more.`);
+}
+
 /** Too many requests wait until an instance of the template has capacity, or has started. */
 export function queueFull(template: string): GatewayError {
   const message = `No instance of "${template}" is free, and the queue of its requests is full.`;

@@ -5,6 +5,7 @@ import { Subject } from 'rxjs';
 import type { Fleet } from '../../actors/fleet/fleet.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { mayUseInView } from '../../domain/accounts/rights.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import type { Client } from '../../domain/mcp/client.ts';
 import { type ListField, MODERN_VERSIONS, NOTICED_LISTS } from '../../domain/mcp/mcp.ts';
@@ -63,6 +64,7 @@ export class ServedView {
   #unsaved: NameTargets = NO_NAMES;
   #endRetry = (): void => {};
   #isClosed = false;
+  #isDeleted = false;
 
   /** `lists`: those of all views; undefined for a draft. */
   constructor(
@@ -96,6 +98,11 @@ export class ServedView {
       changed$: this.#changed$,
       includes: (owner, template) =>
         this.#compiled.templates.includes(template) && mayUseInView(owner, template),
+      untilLost: () => {
+        const compiled = this.#compiled;
+        return (template, request) =>
+          !this.#isDeleted && (this.#compiled === compiled || this.#has(template, request, compiled));
+      },
       presentation: () => this.#compiled.presentation,
       limitOf: (listed) => this.#compiled.limits.get(listed),
       countCall: (tool, { id: callerId }, most) =>
@@ -151,6 +158,7 @@ export class ServedView {
   }
 
   close(): void {
+    this.#isDeleted = true;
     this.endSaving();
     this.directory.close();
     this.backends.close('viewDeleted');
@@ -169,6 +177,16 @@ export class ServedView {
       return registry.find(name) === undefined ? undefined : 'view';
     };
     return viewProblems(this.#compiled, { tools, prompts, resources }, kindOf, aggregate.scheduler);
+  }
+
+  /** True when the changed view has what the request names, which the view had `before`. */
+  #has(template: string, { method, params }: ExchangeRequest, before: CompiledView): boolean {
+    const { name, uri } = params ?? {};
+    if (!this.templates.includes(template)) return false;
+    if (method === 'tools/call') return this.directory.hasTool(template, String(name));
+    if (method === 'prompts/get') return this.#compiled.takes('prompts', template, String(name));
+    // A page of a tool is read although the view may not have it as a resource.
+    return typeof uri !== 'string' || !before.mayRead(template, uri) || this.#compiled.mayRead(template, uri);
   }
 
   #keepTargets(list: 'tools' | 'prompts', targets: NameTargets['tools']): void {

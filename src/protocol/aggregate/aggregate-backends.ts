@@ -12,14 +12,17 @@ import {
   merge,
   mergeMap,
   mergeWith,
-  type Observable,
+  Observable,
   repeat,
   retry,
   Subject,
+  type Subscriber,
   takeUntil,
   throttle,
 } from 'rxjs';
 import type { ExchangeRequest, SentTo, SourcedEvent } from '../../domain/calls/exchange.ts';
+import type { GatewayError } from '../../domain/errors/errors.ts';
+import { templateNotFound } from '../../domain/errors/registry-errors.ts';
 import type { EndReason } from '../../domain/errors/session-ends.ts';
 import { sessionEnded, sessionLost } from '../../domain/errors/session-errors.ts';
 import {
@@ -92,6 +95,8 @@ export class AggregateBackends implements Backends {
   readonly #changes$: Observable<ListChange>;
   readonly #sessionDeps: AggregateSessionDeps;
   readonly #open = new Map<string, AggregateSession>();
+  /** The exchanges of clients without a session through a view, which end when it is deleted. */
+  readonly #exchanges = new Set<Subscriber<SourcedEvent>>();
   readonly #closed$ = new Subject<void>();
   #closedFor: EndReason | undefined;
   readonly #handshakes = new LruMap<Handshake>(MAX_HANDSHAKES);
@@ -102,14 +107,15 @@ export class AggregateBackends implements Backends {
     const closed$ = deps.listChanges$.pipe(ignoreElements(), endWith(true));
     this.#changes$ = merge(deps.listChanges$, deps.lists.late$).pipe(takeUntil(closed$));
     this.#extensions = new AggregateExtensions(deps);
-    this.#sessionDeps = { ...deps, route: this.route.bind(this), listChanges$: this.#changes$ };
+    this.#sessionDeps = { ...deps, route: this.#route.bind(this), listChanges$: this.#changes$ };
   }
 
-  /** Ends the sessions and streams of its clients: the view was deleted. */
+  /** Ends the sessions, streams and calls of its clients: the view was deleted. */
   close(reason: EndReason): void {
     this.#closedFor = reason;
     this.#closed$.next();
     for (const session of this.#open.values()) void session.close(reason);
+    void this.#deps.scheduler.each(this.#exchanges, (exchange) => exchange.error(this.#notFound()));
   }
 
   handshakes(owner: Owner): readonly Handshake[] {
@@ -186,14 +192,37 @@ export class AggregateBackends implements Backends {
   }
 
   /**
-   * Answers one request, or passes it to `toTemplate` with the names of the template. `bound`: the template that
-   * it continues with.
+   * Answers one request of a client without a session, or passes it to `toTemplate` with the names of the template. `bound`: the
+   * template that it continues with. TEMPLATE_NOT_FOUND once the view is deleted.
    */
   route(
     request: ExchangeRequest,
     client: Client,
     toTemplate: ToTemplate,
     bound?: string | undefined,
+  ): Observable<SourcedEvent> {
+    const events$ = this.#route(request, client, toTemplate, bound);
+    if (this.#selection.view === undefined) return events$;
+    return new Observable((subscriber) => {
+      if (this.#closedFor !== undefined) {
+        subscriber.error(this.#notFound());
+        return;
+      }
+      this.#exchanges.add(subscriber);
+      subscriber.add(() => this.#exchanges.delete(subscriber));
+      subscriber.add(events$.subscribe(subscriber));
+    });
+  }
+
+  #notFound(): GatewayError {
+    return templateNotFound(this.#selection.view ?? '');
+  }
+
+  #route(
+    request: ExchangeRequest,
+    client: Client,
+    toTemplate: ToTemplate,
+    bound: string | undefined,
   ): Observable<SourcedEvent> {
     const { clock, scheduler } = this.#deps;
     const common = { selection: this.#selection, extensions: this.#extensions, search: this.search };

@@ -65,11 +65,16 @@ function answered(call: AggregateCall): Observable<SourcedEvent> {
   );
 }
 
-/** Events and records of the call name the view, whichever template gets it. */
+/** Events and records of the call name the view, whichever template gets it. It starts only while the view has what it names. */
 function throughView(call: AggregateCall, view: string): AggregateCall {
-  const { toTemplate, request } = call;
+  const { toTemplate, request, selection } = call;
   if (request.report !== undefined) request.report.view = view;
-  return { ...call, toTemplate: (template, own) => toTemplate(template, { ...own, view }) };
+  const isThere = selection.untilLost?.(); // now: what the request names may be looked up while the view changes
+  return {
+    ...call,
+    toTemplate: (template, own) =>
+      toTemplate(template, { ...own, view, ...(isThere && { mayBeSent: () => isThere(template, own) }) }),
+  };
 }
 
 /** The exchange of a call of a tool whose name is known, which waits for nothing; undefined for others. */

@@ -1,6 +1,7 @@
 // The templates that an aggregate serves: all that a caller may use, or those of one view.
 
 import type { Observable } from 'rxjs';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { Owner } from '../../domain/mcp/client.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
 import type { AggregatePresentation, ViewLimit } from '../../domain/views/view.ts';
@@ -14,6 +15,11 @@ export interface Selection {
   templates(owner: Owner): readonly string[];
   /** True when the caller gets the changes of this template, which may be gone. */
   includes(owner: Owner, template: string): boolean;
+  /**
+   * For a request that arrives now: a function that is true while the view, if it changes meanwhile, has what the request names,
+   * by the names of the template. Default: always.
+   */
+  untilLost?(): (template: string, request: ExchangeRequest) => boolean;
   /** Hot: lists that changed because the selection did. */
   readonly changed$: Observable<ListField>;
   limitOf?(listed: string): ViewLimit | undefined;
