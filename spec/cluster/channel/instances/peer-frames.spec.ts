@@ -38,4 +38,64 @@ test('of the end of a conversation have the names that nodes of earlier releases
   assert.equal(closedIn(frame), closed);
 });
 
+test('that are not of their form are refused, and those of an unknown kind are read', () => {
+  const read = (json: string, kind = 0): unknown[] => {
+    const frames: unknown[] = [];
+    const head = Buffer.alloc(5);
+    head[0] = kind;
+    head.writeUInt32BE(json.length, 1);
+    new FrameReader((frame) => frames.push(frame)).push(Buffer.concat([head, Buffer.from(json)]));
+    return frames;
+  };
+  const peer = {
+    era: 'legacy',
+    protocolVersion: '2025-11-25',
+    serverInfo: {},
+    capabilities: {},
+    greeting: {},
+  };
+  const good = [
+    { kind: 'opened', conversation: 'c', peer },
+    { kind: 'none' },
+    { kind: 'notification', method: 'm', params: {} },
+    { kind: 'question', question: 1, method: 'm', params: {} },
+    { kind: 'interrupted' },
+    { kind: 'interrupted', retryMs: 1 },
+    { kind: 'error', error: { code: 1, message: 'm' } },
+    { kind: 'error', error: { code: 1, message: 'm' }, refusal: { status: 503 } },
+    { kind: 'cut', cut: 'c' },
+    { kind: 'failed', failure: {} },
+    { kind: 'closed', reason: 'r', expected: false },
+    { kind: 'duty', isDraining: false },
+    { kind: 'load', otherCalls: 1 },
+    { kind: 'of a later release' },
+  ];
+  for (const frame of good) assert.equal(read(JSON.stringify(frame)), [frame]);
+  const bad = [
+    '{"kind":"notification","method":"m","par`ms":{}}',
+    '{"kind":"notification","method":1,"params":{}}',
+    '{"kind":"question","question":"1","method":"m","params":{}}',
+    '{"kind":"question","question":1,"method":"m","params":[]}',
+    '{"kind":"opened","conversation":"c"}',
+    '{"kind":"opened","peer":{}}',
+    JSON.stringify({ kind: 'opened', conversation: 'c', peer: { ...peer, capabilities: undefined } }),
+    '{"kind":"interrupted","retryMs":"1"}',
+    '{"kind":"error","error":{"code":"1","message":"m"}}',
+    '{"kind":"error"}',
+    '{"kind":"error","error":{"code":1,"message":"m"},"refusal":1}',
+    '{"kind":"cut"}',
+    '{"kind":"failed"}',
+    '{"kind":"closed","expected":true}',
+    '{"kind":"closed","reason":"r"}',
+    '{"kind":"duty"}',
+    '{"kind":"load","otherCalls":null}',
+    '{"kind":1}',
+    '{}',
+    '[]',
+    '{"kind":"none"',
+  ];
+  for (const json of bad) assert.throws(() => read(json), /is not of its form/, json);
+  assert.throws(() => read('{"kind":"none"}', 3), /is not of its form/);
+});
+
 test.run();

@@ -160,7 +160,65 @@ export class FrameReader {
 
 function frameIn(kind: number | undefined, content: Buffer): PeerFrame {
   if (kind === RESULT_KIND) return { kind: 'result', result: JsonText.ofBytes(withoutRest(content)) };
-  return parseExact(content.toString()) as PeerFrame; // nodes with the same key trust each other
+  const frame = kind === JSON_KIND ? parsedOrUndefined(content) : undefined;
+  if (!isFrame(frame)) throw new TypeError('a frame of its node is not of its form');
+  return frame;
+}
+
+function parsedOrUndefined(content: Buffer): unknown {
+  try {
+    return parseExact(content.toString());
+  } catch {
+    return undefined;
+  }
+}
+
+type Check = (value: unknown) => boolean;
+const isText: Check = (value) => typeof value === 'string';
+/** Also one that JavaScript would change, which is kept as text: the code of an error of a backend. */
+const isNumber: Check = (value) => typeof value === 'number' || value instanceof JsonText;
+const isBoolean: Check = (value) => typeof value === 'boolean';
+const optional =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value);
+const hasFields =
+  (fields: Readonly<Record<string, Check>>): Check =>
+  (value) =>
+    isJsonObject(value) && Object.entries(fields).every(([name, check]) => check(value[name]));
+
+const isHandshake = hasFields({
+  era: isText,
+  protocolVersion: isText,
+  serverInfo: isJsonObject,
+  capabilities: isJsonObject,
+  greeting: isJsonObject,
+});
+
+/** The fields without which a frame cannot be used, by its kind. That of a later release is not used. */
+const FRAME_FIELDS: Readonly<Record<Exclude<PeerFrame['kind'], 'result'>, Check>> = {
+  opened: hasFields({ conversation: isText, backend: optional(isText), peer: isHandshake }),
+  none: isJsonObject,
+  notification: hasFields({ method: isText, params: isJsonObject }),
+  question: hasFields({ question: isNumber, method: isText, params: isJsonObject }),
+  interrupted: hasFields({ retryMs: optional(isNumber) }),
+  error: hasFields({
+    error: hasFields({ code: isNumber, message: isText }),
+    refusal: optional(hasFields({ status: isNumber, waitMs: optional(isNumber) })),
+  }),
+  cut: hasFields({ cut: isText }),
+  failed: hasFields({ failure: isJsonObject }),
+  closed: hasFields({ reason: isText, expected: isBoolean }),
+  duty: hasFields({ isDraining: isBoolean }),
+  load: hasFields({ otherCalls: isNumber }),
+};
+
+function isFrame(value: unknown): value is PeerFrame {
+  if (!isJsonObject(value) || typeof value.kind !== 'string') return false;
+  const check: Check | undefined = Object.hasOwn(FRAME_FIELDS, value.kind)
+    ? FRAME_FIELDS[value.kind as keyof typeof FRAME_FIELDS]
+    : undefined;
+  return check === undefined ? value.kind !== 'result' : check(value);
 }
 
 /** The part of an exchange that crosses. Parameters that are kept as text follow as they are, behind the first line. */
