@@ -82,7 +82,7 @@ interface CallsAndClients {
 
 /** The parts of one gateway that its facade (gateway.ts) and its server (internals.ts) use. */
 export interface GatewayParts
-  extends Pick<Base, 'clock' | 'scheduler' | 'memory' | 'policy' | 'definitions'>,
+  extends Pick<Base, 'clock' | 'scheduler' | 'memory' | 'policy' | 'definitions' | 'options'>,
     Instances,
     CallsAndClients {
   readonly traffic: TrafficCounts;

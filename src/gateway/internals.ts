@@ -2,6 +2,8 @@
 // the metrics need.
 
 import type { KeeperCounts } from '../actors/sessions/rows/session-keeper.ts';
+import { longestCallMs } from '../balancing/policy.ts';
+import { LIMITS } from '../domain/limits.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { ActiveDefinitions } from '../templates/active-definitions.ts';
 import type { GatewayParts } from './compose.ts';
@@ -34,6 +36,8 @@ export interface GatewayInternals
   readonly hasSession: (id: string) => boolean;
   /** Programs that run here, without dedicated processes, and calls under way. */
   readonly activity: () => GatewayParts['fleet']['activity'];
+  /** The longest time that a request may take, at any template or view, in ms. */
+  readonly longestRequestMs: () => number;
 }
 
 /** The internals of the gateway that has these parts. */
@@ -59,7 +63,18 @@ export function internalsOf(
     beginLife: (life) => sessions.beginLife(life),
     hasSession: (id) => sessions.findAny(id) !== undefined,
     activity: () => fleet.activity,
+    longestRequestMs: () => longestRequestMs(parts),
   };
+}
+
+function longestRequestMs({ fleet, registry, options: { maxCallMs } }: GatewayParts): number {
+  let timeoutMs: number = LIMITS.callDefaultBoundMs;
+  for (const { policy } of fleet.templates.groups)
+    timeoutMs = Math.max(timeoutMs, policy.callTimeoutMs, ...Object.values(policy.toolTimeoutsMs));
+  for (const { definition } of registry.views.list())
+    for (const { timeout = 0 } of Object.values(definition.limits ?? {}))
+      timeoutMs = Math.max(timeoutMs, timeout * 1_000);
+  return longestCallMs(timeoutMs, maxCallMs);
 }
 
 async function load(

@@ -197,6 +197,7 @@ class McpServing implements ServedReply {
     const method = this.#method;
     const body = this.#body;
     const { request, principal } = this.#input;
+    const { longestRequestMs: longestMs } = this.#services.gateway.internals;
     const { id: requestId, address, target, headers } = request;
     const caller = { principal, requestId, address };
     const isRepeatable = () =>
@@ -206,7 +207,10 @@ class McpServing implements ServedReply {
       node: peer.node,
       forward: (answer) =>
         peer.forward(
-          { caller, method, target, headers, body, isStream: method === 'GET', isRepeatable, untilMs },
+          {
+            ...{ caller, method, target, headers, body, isRepeatable, untilMs, longestMs },
+            isStream: method === 'GET',
+          },
           answer,
         ),
       onLost: (listener) => request.onLost(listener),

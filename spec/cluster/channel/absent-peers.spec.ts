@@ -234,6 +234,46 @@ test('a node that slept hears what the other one sent meanwhile, before it takes
   }
 });
 
+test('a request whose answer a node withholds fails a minute after its longest time, a stream does not', async () => {
+  mock.timers.enable({ apis: ['setInterval'] });
+  try {
+    let nowMs = 0;
+    const clock = { ...systemClock, now: () => nowMs };
+    let served = 0;
+    const [a] = await deployment.pair(
+      (request, response) => {
+        served += 1;
+        if (request.url?.endsWith('begun') === true) response.write('a part');
+      },
+      { clock },
+    );
+    const longestMs = 700_000;
+    const call = await forward(a, B, { longestMs });
+    const begun = await forward(a, B, { longestMs, target: '/mcp/begun' });
+    const stream = await forward(a, B, { longestMs, method: 'GET' });
+    await becomes(() => served, 3);
+    nowMs += longestMs + 50_000;
+    const failed: unknown[] = [];
+    for (let second = 0; second < 12; second += 1) {
+      assert.equal(failed, []);
+      nowMs += 1_000;
+      mock.timers.tick(1_000);
+      for (let turns = 0; turns < 20; turns += 1) await turn();
+      failed.push(
+        ...[call, begun, stream].flatMap(({ error }) => (error ? [error.code, error.delivered] : [])),
+      );
+      if (failed.length > 0) break;
+    }
+    assert.equal([nowMs, ...failed], [760_000, ...Array(2).fill(['NODE_UNAVAILABLE', 'unknown']).flat()]);
+    assert.equal(
+      [call.error === undefined, begun.error === undefined, stream.error],
+      [false, false, undefined],
+    );
+  } finally {
+    mock.timers.reset();
+  }
+});
+
 test('calls of programs of a node that is silent for its members end at once, until it is heard', async () => {
   mock.timers.enable({ apis: ['setInterval'] });
   try {

@@ -161,6 +161,8 @@ export interface Sent {
   readonly mayShare?: boolean;
   /** Default: 15 s. */
   readonly untilMs?: number;
+  /** The longest time until the end of its answer. Default: as long as the node is heard. */
+  readonly longestMs?: number;
   /** Default: it reads everything. */
   readonly isPaused?: () => boolean;
 }
@@ -192,6 +194,7 @@ export async function forward(from: PeerNode, life: string, sent: Sent = {}): Pr
       isRepeatable: () => sent.isRepeatable ?? false,
       mayShare: sent.mayShare ?? false,
       untilMs: sent.untilMs,
+      longestMs: sent.longestMs === undefined ? undefined : () => sent.longestMs ?? 0,
     },
     {
       head: (status, given) => {

@@ -4,6 +4,7 @@
 import type { ClusterCounts, HopOutcome } from '../../counts/cluster-counts.ts';
 import { asGatewayError, codeOf } from '../../domain/errors/errors.ts';
 import { nodeUnavailable } from '../../domain/errors/node-errors.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { LinkedSet } from '../../domain/memory/linked-set.ts';
 import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../domain/nodes/forwarding.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -32,6 +33,11 @@ const AWAKE_MS = 3_000;
  * an answer.
  */
 const SILENT_HOLDER_MS = 15_000;
+/**
+ * The time after the longest one of a request, in ms, in which its node may still recover its session and write its answer. After
+ * it the answer is lost, though the node is heard.
+ */
+const OVERDUE_MS = 60_000;
 /** The most requests that wait for a silent node. Further ones get 503 at once. */
 const MAX_WAITING = 1_000;
 /** A request that must not be carried out twice is sent to a node that was heard in this time, in ms, or after a ping. */
@@ -357,10 +363,16 @@ export class PeerClient {
     const { hop, isStream, untilMs = Number.POSITIVE_INFINITY } = request;
     const sinceMs = this.#silentSinceMs;
     if (!isSent && hop !== 'instance') return Math.min(waitsSinceMs + SILENT_HOLDER_MS, untilMs);
-    if (sinceMs === undefined) return Number.POSITIVE_INFINITY;
+    if (sinceMs === undefined) return this.#overdueAtMs(request, startedAtMs);
     return (
       Math.max(sinceMs, startedAtMs) + (hop === 'instance' && (isStream || !isSent) ? 0 : SILENT_HOLDER_MS)
     );
+  }
+
+  #overdueAtMs({ isStream, longestMs }: ForwardedRequest, startedAtMs: number): number {
+    const isShort = this.#options.clock.now() - startedAtMs < LIMITS.callDefaultBoundMs;
+    if (isStream || longestMs === undefined || isShort) return Number.POSITIVE_INFINITY;
+    return startedAtMs + longestMs() + OVERDUE_MS;
   }
 
   #fail(exchange: PeerExchange, reason: string): void {

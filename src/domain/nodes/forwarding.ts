@@ -43,6 +43,11 @@ export interface ForwardedRequest {
    * Default: 15 s from now.
    */
   readonly untilMs?: number | undefined;
+  /**
+   * The longest time until the end of the answer, in ms, which the node keeps; it is asked of a request that takes long. Streams
+   * have none. Default: none.
+   */
+  readonly longestMs?: (() => number) | undefined;
 }
 
 /** A kind of way from one node to another. A request takes at most one of each kind: first `session`, then `instance`. */
