@@ -235,6 +235,31 @@ test('a candidate whose three newest calls are unanswered for over 3 s is avoide
   assert.equal([bench.isOut('a'), bench.reported.at(-1)], [false, 'a is in']);
 });
 
+test('a call is not silent, and fails nobody, while it is held back', () => {
+  const bench = new Bench('a', 'b');
+  const { outliers } = bench.pool;
+  bench.call('b', 'answered'); // the usual time
+  const held = [0, 1, 2, 3, 4].map(() => outliers.sent(bench.at('a')));
+  for (const call of held) outliers.setHeld(call, true);
+  bench.pass(60_000);
+  assert.equal(bench.reported, []);
+  for (const call of held) outliers.setHeld(call, false);
+  bench.pass(2_900);
+  assert.equal(bench.reported, []);
+  bench.pass(700);
+  assert.is(
+    bench.reported.at(-1),
+    'a is out for 5 s: its newest 3 calls or more have been unanswered for over 3 s',
+  );
+  for (const call of held) bench.end(call, 'answered');
+  for (let time = 0; time < 5; time += 1) {
+    const call = outliers.sent(bench.at('a'));
+    outliers.setHeld(call, true);
+    bench.end(call, 'failed');
+  }
+  assert.is(bench.isOut('a'), false);
+});
+
 test('slow answers raise the limit of unanswered calls, and without any answer there is none', () => {
   const bench = new Bench('a', 'b');
   const send = () => [0, 1, 2, 3].map(() => bench.pool.outliers.sent(bench.at('a')));

@@ -92,6 +92,20 @@ test('each user has a transport, and lists are those of one user', async () => {
   assert.equal(servers.get('bob')?.asked, ['tools/list']);
 });
 
+test('holds a request back while the transport of its user is opened', async () => {
+  const { answer, servers } = await opened(new Set(['ada']));
+  const seen: unknown[] = [];
+  const held = (isHeld: boolean) => seen.push([isHeld, servers.get('ada')?.asked.length]);
+  await answer({ ...CALL, held }, ADA);
+  await answer({ ...CALL, held }, BOB);
+  assert.equal(seen, [
+    [true, 0],
+    [false, 0],
+    [true, 1],
+    [false, 1],
+  ]);
+});
+
 for (const [written, shown] of [
   [
     '{"tools":[{"name":"a","n":1.0}],"ttlMs":5}',

@@ -57,6 +57,8 @@ export type AttemptVerdict = 'answered' | 'failed' | 'inconclusive';
 export interface AttemptRecord<C> {
   readonly at: CandidateRecord<C>;
   readonly atMs: number;
+  /** The time since which the backend may answer, in ms of the clock; infinite while the request is held back. */
+  sinceMs: number;
   hasMessage: boolean;
   /** True once it was reported that the attempt is silent. */
   isReported: boolean;
@@ -105,7 +107,7 @@ interface Suspended extends Suspension {
   readonly kind: 'ejected' | 'avoided';
   /** The time from which the candidate may be chosen for a trial, in ms of the clock. */
   nextTrialAtMs: number;
-  trial: Pick<AttemptRecord<unknown>, 'atMs'> | undefined;
+  trial: Pick<AttemptRecord<unknown>, 'sinceMs'> | undefined;
 }
 
 /** The records of one pool: how the last calls of each candidate went, and which candidates are suspended. */
@@ -155,7 +157,7 @@ export class Outliers<C extends object> {
   sent(candidate: C): AttemptRecord<C> {
     const at = this.#recordOf(candidate);
     const atMs = this.#options.clock.now();
-    const attempt: AttemptRecord<C> = { at, atMs, hasMessage: false, isReported: false };
+    const attempt: AttemptRecord<C> = { at, atMs, sinceMs: atMs, hasMessage: false, isReported: false };
     at.silent.push(attempt);
     this.#calls += 1;
     this.#countActive(at, 1);
@@ -220,7 +222,7 @@ export class Outliers<C extends object> {
     attempt.hasMessage = true;
     const { at } = attempt;
     const { candidate, silent } = at;
-    this.#usualMs = ewma(this.#usualMs, this.#options.clock.now() - attempt.atMs);
+    this.#usualMs = ewma(this.#usualMs, this.#options.clock.now() - attempt.sinceMs);
     // The attempts before it are silent, but no longer the newest.
     silent.splice(0, silent.indexOf(attempt) + 1);
     const suspended = this.#suspended.get(candidate);
@@ -233,9 +235,15 @@ export class Outliers<C extends object> {
     this.#countActive(at, isAwaitingClient ? -1 : 1);
   }
 
+  /** Reports each change: while the request is held back, the backend cannot answer, and is not silent. */
+  setHeld(attempt: AttemptRecord<C>, isHeld: boolean): void {
+    attempt.sinceMs = isHeld ? Number.POSITIVE_INFINITY : this.#options.clock.now();
+  }
+
   /** Reports the end of an attempt, once. One that waits for its client must be resumed first. */
-  ended(attempt: AttemptRecord<C>, how: AttemptVerdict): void {
+  ended(attempt: AttemptRecord<C>, verdict: AttemptVerdict): void {
     const { at } = attempt;
+    const how = attempt.sinceMs === Number.POSITIVE_INFINITY ? 'inconclusive' : verdict;
     this.#calls -= 1;
     if (this.#calls === 0) this.#endCheck();
     this.#countActive(at, -1);
@@ -333,18 +341,18 @@ export class Outliers<C extends object> {
   #check(record: CandidateRecord<C>): void {
     const { candidate, silent } = record;
     const now = this.#options.clock.now();
-    const late = silent.filter(({ atMs, isReported }) => !isReported && atMs <= now - SILENT_MS);
+    const late = silent.filter(({ sinceMs, isReported }) => !isReported && sinceMs <= now - SILENT_MS);
     for (const call of late) call.isReported = true; // reported once
     if (late.length > 0) this.#options.silent(candidate);
     const thresholdMs = Math.max(SILENT_MS, SILENT_TIMES_USUAL * (this.#usualMs ?? 0));
     const suspended = this.#suspended.get(candidate);
     if (suspended !== undefined) {
-      if (suspended.trial !== undefined && suspended.trial.atMs <= now - thresholdMs)
+      if (suspended.trial !== undefined && suspended.trial.sinceMs <= now - thresholdMs)
         this.#suspend(record, 'its trial call is unanswered', suspended.kind);
       return;
     }
-    const last = silent[SILENT_CALLS - 1];
-    if (this.#usualMs === undefined || last === undefined || last.atMs > now - thresholdMs) return;
+    const unanswered = silent.filter(({ sinceMs }) => sinceMs <= now - thresholdMs);
+    if (this.#usualMs === undefined || unanswered.length < SILENT_CALLS) return;
     const seconds = Math.round(thresholdMs / 100) / 10;
     const reason = `its newest ${SILENT_CALLS} calls or more have been unanswered for over ${seconds} s`;
     this.#suspend(record, reason, 'avoided');

@@ -185,7 +185,10 @@ class UserTransport implements Transport {
     return defer(() => {
       const user = this.#of(userId);
       user.calls += 1;
-      const events$ = from(user.transport).pipe(switchMap((transport) => this.#ask(transport, request)));
+      request.held?.(true); // opening has a bound of its own
+      const release = () => request.held?.(false);
+      const opened$ = from(user.transport).pipe(tap({ next: release, error: release }));
+      const events$ = opened$.pipe(switchMap((transport) => this.#ask(transport, request)));
       const failed = (thrown: unknown): void => {
         const isPresent = this.#users.get(userId) === user; // else the connection was replaced meanwhile
         if (isPresent && hasCode(thrown, 'CONNECTION_REQUIRED')) this.#leave(userId);

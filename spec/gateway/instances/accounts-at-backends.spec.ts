@@ -6,10 +6,13 @@ import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { asGatewayError } from '../../../src/domain/errors/errors.ts';
 import { SHARED } from '../../../src/domain/instances/account-connection.ts';
+import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
+import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
+import { skippingClock } from '../../helpers/time/simulated-time.ts';
 
 const address = { issuer: 'http://127.0.0.1:8080', isPublic: false };
 
@@ -22,11 +25,11 @@ interface World {
   readonly whoami: () => Promise<string>;
 }
 
-function withBackend(run: (world: World) => Promise<void>) {
+function withBackend(run: (world: World) => Promise<void>, clock: Clock = systemClock) {
   return async () => {
     const backend = await startOAuthBackend();
     const store = new MemoryStore();
-    const gateway = await createGateway({ store, backendAccounts: { address } });
+    const gateway = await createGateway({ store, clock, backendAccounts: { address } });
     try {
       await run({
         ...{ backend, gateway, store },
@@ -206,6 +209,39 @@ accounts(
     assert.is(answers.length, 20);
     assert.equal([world.backend.refreshes, world.backend.refreshAttempts], [1, 1]);
   }),
+);
+
+const { clock, skip } = skippingClock();
+/** The checks for silent calls, which the spec makes. */
+const checks: (() => void)[] = [];
+const checkedClock: Clock = {
+  ...clock,
+  alarm: (waitMs, callback) => {
+    if (waitMs !== 500) return clock.alarm(waitMs, callback);
+    checks.push(callback);
+    return () => {};
+  },
+};
+
+accounts(
+  'is not silent while the gateway waits for a token',
+  withBackend(async (world) => {
+    const { backend, gateway } = world;
+    await connected(world);
+    await world.whoami();
+    const ejected: string[] = [];
+    gateway.on('instance.ejected').subscribe(({ reason }) => ejected.push(reason));
+    backend.expireTokens();
+    const gate = Promise.withResolvers<void>();
+    backend.refreshGate = gate.promise;
+    const calls = [1, 2, 3, 4].map(() => world.whoami());
+    await until(() => backend.refreshAttempts === 1);
+    skip(10_000);
+    for (const check of checks.splice(0)) check();
+    gate.resolve();
+    await Promise.all(calls);
+    assert.equal(ejected, []);
+  }, checkedClock),
 );
 
 accounts(

@@ -247,8 +247,13 @@ export class Attempt implements Observer<ExchangeEvent> {
     const timed = this.ref.isElsewhere
       ? { ...request, longestMs: this.#call.deadline.longestLeftMs }
       : request;
-    const asked = asksForProgress ? { ...timed, wantsProgress: true } : timed;
+    const known = asksForProgress ? { ...timed, wantsProgress: true } : timed;
+    const asked = this.ref.definition.auth === undefined ? known : { ...known, held: this.#held };
     return this.#isResent ? { ...asked, isResent: true } : asked;
+  }
+
+  get #held(): (isHeld: boolean) => void {
+    return (isHeld) => this.#group.pool.outliers.setHeld(this.sent, isHeld);
   }
 
   get #isAnswered(): boolean {

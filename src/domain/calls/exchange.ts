@@ -59,6 +59,11 @@ interface CallContext {
    * it again, the call has failed.
    */
   readonly isResent?: boolean;
+  /**
+   * It is called with true when the request is held back until the gateway has a token for it, and with false after that. Only
+   * for an instance with `auth`.
+   */
+  readonly held?: (isHeld: boolean) => void;
 }
 
 /** A request for a backend. The transport gives it an id; `_meta` of the caller stays in `params`. */

@@ -176,7 +176,7 @@ export class HttpEndpoint implements Sender {
       this.#send({ ...sending, token: present }, answer, this.#last.headers);
     };
     if (typeof token === 'string') send(token);
-    else token.then(send, (thrown: unknown) => answer.fail(thrown));
+    else answer.holdFor(token).then(send, (thrown: unknown) => answer.fail(thrown));
   }
 
   #send(sending: Sending, answer: HttpAnswer, headers = sending.headers): void {

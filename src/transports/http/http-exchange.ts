@@ -137,6 +137,10 @@ export class HttpExchange implements AnswerSink {
     return false;
   }
 
+  held(isHeld: boolean): void {
+    this.#request.held?.(isHeld);
+  }
+
   emit(event: ExchangeEvent): void {
     this.#subscriber.next(event);
   }

@@ -124,6 +124,7 @@ export class SseChannel extends Channel implements AnswerSink {
       if (this.forget(exchange)) exchange.observer.error(error);
     };
     return new HttpAnswer({
+      held: (isHeld) => exchange.request.held?.(isHeld),
       mayBeSent: () => {
         if (exchange.request.mayBeSent?.() !== false) return true;
         fail(stoodStill());

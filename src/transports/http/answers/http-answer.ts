@@ -23,6 +23,8 @@ import { readRefusal } from './refusal-text.ts';
 export interface AnswerSink {
   /** It is asked when there is a connection for the request. False: it is not sent, and the sink gets nothing more. */
   mayBeSent?(): boolean;
+  /** It is called when the request is held back for a token, and when it no longer is. */
+  held?(isHeld: boolean): void;
   began?(): void;
   /** The caller for whom the request is sent, if it is known. */
   readonly callerId?: string | undefined;
@@ -110,6 +112,16 @@ export class HttpAnswer implements RequestSink {
     if (this.#isOver) return;
     this.#end();
     this.#connection?.abort(this);
+  }
+
+  /** Resolves as the promise of a token does; the request is held back until then. */
+  async holdFor<T>(token: Promise<T>): Promise<T> {
+    this.#sink.held?.(true);
+    try {
+      return await token;
+    } finally {
+      this.#sink.held?.(false);
+    }
   }
 
   /** The request cannot be sent, or its answer be used. */
@@ -248,7 +260,7 @@ export class HttpAnswer implements RequestSink {
     this.#cancelTimer = undefined;
     this.#body?.stop(); // what it still has must not be read as the next answer
     const challenge = String(this.#body?.headers['www-authenticate'] ?? '');
-    afterRefusedToken(tokens, { token, isRenewed, status: this.status, challenge })
+    this.holdFor(afterRefusedToken(tokens, { token, isRenewed, status: this.status, challenge }))
       .then((next) => {
         if (this.#isOver) return;
         if (next === 'again') this.#sendAgain({ isRenewed: true });
