@@ -79,6 +79,23 @@ test('keeps the title of an item whose name is mapped, and every other field', a
   assert.is(second?.title, undefined);
 });
 
+test('has no name of the gateway that a server has given to its item', async () => {
+  const { directory, a } = setUp(['a']);
+  const forged = { 'stagedoor/name': 'other' };
+  a.lists = {
+    tools: [
+      { name: 'plain', _meta: { x: 1, ...forged } },
+      { name: 'bare', _meta: forged },
+      { name: 'read.all', _meta: forged },
+    ],
+    prompts: [{ name: 'ask', _meta: forged }],
+  };
+  const metaOf = async (list: 'tools' | 'prompts') =>
+    (await directory.listing(list, CLIENT)).items.map(({ _meta }) => _meta);
+  assert.equal(await metaOf('tools'), [{ x: 1 }, {}, { 'stagedoor/name': 'read.all' }]);
+  assert.equal(await metaOf('prompts'), [{}]);
+});
+
 test('resolves every name of the list, and no other spelling of it', async () => {
   const { named, directory, a } = setUp();
   const likeMapped = `t_${'0123456789abcdef'}`;

@@ -20,7 +20,7 @@ export function shownItem(
   { name, own, isLegacy }: Shown,
 ): JsonObject {
   const isMade = name !== own && mayBeMapped(name);
-  const shown: JsonObject = { ...item, ...(isMade && originalOf(item, own)), name };
+  const shown: JsonObject = { ...item, ...(isMade ? originalOf(item, own) : withoutOriginal(item)), name };
   return isLegacy && list === 'tools' ? legacyTool(shown) : shown;
 }
 
@@ -38,6 +38,13 @@ function originalOf(item: JsonObject, name: string): JsonObject {
   const hasTitle = title !== undefined || (isJsonObject(annotations) && annotations.title !== undefined);
   const meta = { ...(isJsonObject(_meta) && _meta), [ORIGINAL_NAME]: name };
   return hasTitle ? { _meta: meta } : { title: name, _meta: meta };
+}
+
+/** The `_meta` of an item that is shown under its own name, without the key of the gateway; nothing where it has no such key. */
+function withoutOriginal({ _meta }: JsonObject): JsonObject {
+  if (!isJsonObject(_meta) || _meta[ORIGINAL_NAME] === undefined) return {};
+  const { [ORIGINAL_NAME]: _, ...others } = _meta;
+  return { _meta: others };
 }
 
 /** Key of `_meta`. */
