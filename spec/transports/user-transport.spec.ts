@@ -7,6 +7,7 @@ import { ConnectionRequired } from '../../src/domain/calls/connection-required.t
 import type { ExchangeRequest } from '../../src/domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../src/domain/calls/exchange-event.ts';
 import { connectionRequired } from '../../src/domain/errors/backend-errors.ts';
+import { GatewayError } from '../../src/domain/errors/errors.ts';
 import { JsonText } from '../../src/domain/json/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { openUserTransport } from '../../src/transports/user-transport.ts';
@@ -192,6 +193,17 @@ test('a retry waits until the account is connected, with signs of life', async (
   assert.equal(servers.get('ada')?.last.request.params, CALL.params);
   mock.timers.tick(60_000);
   assert.is(events.length, 3);
+});
+
+test('a retry that waits when the instance ends was not sent', async () => {
+  const { ask, transport } = await opened();
+  const { failures } = ask({ ...CALL, params: ACCEPTED }, ADA);
+  await passTurns(20);
+  await transport.close();
+  assert.equal(
+    failures.map((thrown) => thrown instanceof GatewayError && [thrown.code, thrown.delivered]),
+    [['BACKEND_UNAVAILABLE', 'no']],
+  );
 });
 
 test('a retry that comes too early gets the same again, and one that was declined does not', async () => {

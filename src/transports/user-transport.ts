@@ -140,7 +140,7 @@ class UserTransport implements Transport {
         if (!hasCode(thrown, 'CONNECTION_REQUIRED')) throw thrown;
         return this.#withoutConnection(request, userId);
       }),
-      takeUntil(this.closed$),
+      takeUntil(this.closed$.pipe(map(refuse))), // what was sent has its error already
     );
   }
 
@@ -216,7 +216,7 @@ class UserTransport implements Transport {
     this.#makeRoom();
     const { signal } = this.#ending;
     const { open, clock, onNotice } = this.#options;
-    if (signal.aborted) throw backendUnavailable(CLOSED_BY_GATEWAY.reason, { delivered: 'no' });
+    if (signal.aborted) refuse(CLOSED_BY_GATEWAY);
     const user: OpenForUser = { transport: open(userId, signal), calls: 0, usedAtMs: clock.now() };
     this.#users.set(userId, user);
     const forget = () => this.#users.get(userId) === user && this.#users.delete(userId);
@@ -312,6 +312,11 @@ class UserTransport implements Transport {
       annotations: { readOnlyHint: true },
     };
   }
+}
+
+/** Throws the error of a request that was not sent, because the transport has ended. */
+function refuse({ reason }: Closed): never {
+  throw backendUnavailable(reason, { delivered: 'no' });
 }
 
 function refusal(error: ConnectionRequired): ExchangeEvent {
