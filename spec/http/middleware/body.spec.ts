@@ -155,7 +155,11 @@ bytes('that come later than the head are taken only from a caller that is still 
       begun.shift()?.resolve();
       return next();
     },
-    body(readDirect, { kind: 'json', maxBytes: 100 }, { ...COSTS, clock: { ...systemClock, now: () => nowMs } }),
+    body(
+      readDirect,
+      { kind: 'json', maxBytes: 100 },
+      { ...COSTS, clock: { ...systemClock, now: () => nowMs } },
+    ),
     (context) => respond(context, json(200, context.state.body)),
   );
   const text = jsonRequest('POST /', '{"a":"abc"}', { Connection: 'close' });

@@ -386,7 +386,7 @@ export class Call implements QueueEntry, RunningCall {
 
   /** Its view does not have what it names any more. A failure after which it may have been carried out says more. */
   #giveUpLost(): void {
-    const { view = this.#input.group.template, method } = this.#request;
+    const { view = this.#options.group.template, method } = this.#request;
     const { failure } = this.tries;
     const mayHaveArrived = failure !== undefined && failure.delivered !== 'no';
     this.giveUp(mayHaveArrived ? failure : notInView(view, method, toolOf(this.#request)));

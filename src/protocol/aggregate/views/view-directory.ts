@@ -11,13 +11,13 @@ import { PerList } from '../../../domain/memory/per-list.ts';
 import { nearName } from '../../../domain/nearest.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type { NameTargets } from '../../../domain/views/view.ts';
-import { aggregateName, splitName } from '../aggregate-names.ts';
+import { splitName } from '../aggregate-names.ts';
 import { type AggregateLists, type GatheredList, isSameInput } from '../lists/aggregate-lists.ts';
 import { type Directory, type Listing, listingOf, type OwnTarget } from '../lists/directory.ts';
 import { shownItem } from '../lists/shown-item.ts';
 import { ResourceTargets } from '../uris/resource-targets.ts';
 import type { ChosenItem, CompiledView } from './compiled-view.ts';
-import { type GivenNames, givenNames } from './view-names.ts';
+import { type GivenNames, givenNames, isLikePrefixed, ownPrefixedName } from './view-names.ts';
 import type { Survey, Waiting } from './view-problems.ts';
 
 /** The most callers whose last list is remembered, and the most different lists that are remembered. */
@@ -268,7 +268,7 @@ export class ViewDirectory implements Directory {
   #unlisted(name: string, list: 'tools' | 'prompts', compiled: Compiled): readonly ChosenItem[] {
     if (this.#options.isOfAllTemplates) {
       compiled.byPrefixed ??= new Map(
-        [...compiled.byName.values()].map((each) => [prefixedName(each), each]),
+        [...compiled.byName.values()].map((each) => [ownPrefixedName(each), each]),
       );
       const prefixed = compiled.byPrefixed.get(name);
       if (prefixed !== undefined) return [prefixed];
@@ -440,16 +440,6 @@ function targetOf(item: ChosenItem, { asking }: Compiled, listed: string): OwnTa
     ...(asking?.has(item) && { asks: true }),
     listed,
   };
-}
-
-function prefixedName({ template, own }: ChosenItem): string {
-  return aggregateName({ template, name: own });
-}
-
-/** True for a name that begins like those of a template of the view. */
-function isLikePrefixed(name: string, { templates }: CompiledView): boolean {
-  const parts = splitName(name);
-  return parts !== undefined && templates.includes(parts.template);
 }
 
 /** Rare: a client called a tool by its own name, or by its prefixed one. */

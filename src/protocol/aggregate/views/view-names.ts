@@ -4,8 +4,8 @@
 import { ownField } from '../../../domain/json/json.ts';
 import { itemKey } from '../../../domain/views/approval.ts';
 import type { NameTargets, ViewNames } from '../../../domain/views/view.ts';
-import { aggregateName, safeName } from '../aggregate-names.ts';
-import type { ChosenItem } from './compiled-view.ts';
+import { aggregateName, safeName, splitName } from '../aggregate-names.ts';
+import type { ChosenItem, CompiledView } from './compiled-view.ts';
 
 /** The most bare names of one list whose targets are remembered. Further targets are made again each time. */
 const MAX_NAMES = 10_000;
@@ -85,4 +85,15 @@ function bareName({ template, own, wished }: ChosenItem, length: number): string
 
 function prefixedName({ template, own, wished }: ChosenItem, length: number): string {
   return aggregateName({ template, name: own }, length, wished);
+}
+
+/** The prefixed name of an item under the name that its server gave it. */
+export function ownPrefixedName({ template, own }: ChosenItem): string {
+  return aggregateName({ template, name: own });
+}
+
+/** True for a name that begins like those of a template of the view. */
+export function isLikePrefixed(name: string, { templates }: CompiledView): boolean {
+  const parts = splitName(name);
+  return parts !== undefined && templates.includes(parts.template);
 }
