@@ -368,6 +368,37 @@ test('a row whose last change is not written is not released; the others are', a
   );
 });
 
+test('a row that is to be released while the last ones are is released, too', async () => {
+  const keys = ['one', 'two'].map(rowKeyOf);
+  const claims = async (ticks: number) => {
+    const { sessions: store } = new MemoryStore();
+    const usedAt = new Date().toISOString();
+    const row = { node: 'n', life: 'life-1--', generation: 1, value: '{}', usedAt };
+    await store.insert(keys.map((key) => ({ key, ...row })));
+    const own = new SessionKeeper({
+      ...{ node: 'n', life: 'life-1--', ...KEPT, clock: simulatedClock },
+      holders: { decideSession: async () => ({ do: 'recover' }) },
+      store: {
+        ...store,
+        claim: async (rows, by) => {
+          const claimed = await store.claim(rows, by);
+          if (rows[0]?.key === keys[0]) void releaseAfter(ticks);
+          return claimed;
+        },
+      },
+    });
+    const releaseAfter = async (left: number): Promise<void> => {
+      for (let tick = 0; tick < left; tick += 1) await undefined;
+      own.release(keys[1] ?? '');
+    };
+    own.release(keys[0] ?? '');
+    await settled();
+    return (await store.read(keys)).map(({ life }) => life);
+  };
+  for (let ticks = 0; ticks < 8; ticks += 1)
+    assert.equal(await claims(ticks), ['released', 'released'], `${ticks} ticks after the claim`);
+});
+
 test('rows of earlier lives are bounded shortly after the start, and go after the idle time', async () => {
   const old = (n: number, usedAt: string) => ({
     ...{ key: rowKeyOf(`${n}`), node: 'n', life: 'life-0--', generation: 1, value: '{}' },

@@ -182,9 +182,7 @@ export class SessionKeeper implements RowWriter {
     if (this.#keysToRelease === undefined) return;
     this.hasReleased = true;
     this.#keysToRelease.push(key);
-    this.#releasing ??= this.#releaseAll().finally(() => {
-      this.#releasing = undefined;
-    });
+    this.#releasing ??= this.#releaseAll();
   }
 
   async waitForWrite(written: Promise<boolean>): Promise<boolean> {
@@ -302,6 +300,7 @@ export class SessionKeeper implements RowWriter {
     } catch {
       keys.length = 0; // the database is away
     }
+    this.#releasing = undefined; // in the same turn as the check for more keys
   }
 
   async #trim(keep: number): Promise<void> {
