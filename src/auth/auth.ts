@@ -74,7 +74,7 @@ interface OAuthOptions {
 export interface Auth {
   /** False: every caller is the anonymous admin; accounts can still be managed. */
   readonly isEnabled: boolean;
-  /** A user or an API key as it is now, by its id. USER_NOT_FOUND. */
+  /** A user or an API key as it is now, by its id. Throws USER_NOT_FOUND. */
   principalOf(id: string): Promise<Principal>;
   /** True when a user, an API key or a role of the settings names the view, so that a change of it changes their rights. */
   namesView(view: string): Promise<boolean>;
@@ -97,7 +97,7 @@ export interface Auth {
    * are reported only for the principals of `watchSessions`. Completes with `close`.
    */
   readonly changed$: Observable<string>;
-  /** INVALID_CREDENTIALS after the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
+  /** Throws INVALID_CREDENTIALS after the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
   login(attempt: LoginAttempt): Promise<IssuedToken>;
   /** The check of `login`, for a page that signs a browser in. */
   checkPassword(attempt: LoginAttempt): Promise<User>;
@@ -113,7 +113,7 @@ export interface Auth {
   proofOfGrant(grantId: string): TokenProof;
   /**
    * The principal of these credentials; without a promise when they are cached, which is the hot path.
-   * AUTHENTICATION_REQUIRED, INVALID_CREDENTIALS, TOKEN_EXPIRED; DATABASE_UNAVAILABLE for credentials that were not
+   * Throws AUTHENTICATION_REQUIRED, INVALID_CREDENTIALS, TOKEN_EXPIRED; DATABASE_UNAVAILABLE for credentials that were not
    * verified before the database became unavailable; TOO_MANY_ATTEMPTS while too many unknown keys are looked up.
    */
   authenticate(credentials: Credentials, address?: AddressOf): Principal | Promise<Principal>;
@@ -124,7 +124,7 @@ export interface Auth {
   watchSessions(open: () => Iterable<string>): void;
   /**
    * Ends the token of verified credentials: on this node at once, on others within 10 s. An API key stays
-   * valid. DATABASE_UNAVAILABLE.
+   * valid. Throws DATABASE_UNAVAILABLE.
    */
   logout(credentials: Credentials): Promise<void>;
   /** Ends the login token with this id (claim `jti`). */
@@ -135,7 +135,7 @@ export interface Auth {
 
 /**
  * Opens authentication on an open store. With a `redisUrl`, Redis counts requests for all gateways, for which it waits for at
- * most 2 s; else each gateway counts alone. ConfigError for an invalid URL.
+ * most 2 s; else each gateway counts alone. Throws ConfigError for an invalid URL.
  */
 export async function createAuth(options: AuthOptions & Pick<Config, 'redisUrl'>): Promise<Auth> {
   const { redisUrl, log, clock } = options;

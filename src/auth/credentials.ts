@@ -21,7 +21,7 @@ export interface Credentials {
   readonly connection?: object | undefined;
 }
 
-/** The token, or the key, in the header `Authorization`. INVALID_CREDENTIALS. */
+/** The token, or the key, in the header `Authorization`. Throws INVALID_CREDENTIALS. */
 export function bearerOf(authorization: string, issuers: ForeignTokens | undefined): string {
   const longest = issuers === undefined ? MAX_CREDENTIAL_LENGTH : MAX_FOREIGN_LENGTH;
   if (authorization.length > longest) throw invalidCredentials();
@@ -33,7 +33,7 @@ export function bearerOf(authorization: string, issuers: ForeignTokens | undefin
   return credential;
 }
 
-/** The key in the header `X-API-Key`. INVALID_CREDENTIALS. */
+/** The key in the header `X-API-Key`. Throws INVALID_CREDENTIALS. */
 export function apiKeyIn(apiKey: string): string {
   const key = apiKey.length > MAX_CREDENTIAL_LENGTH ? '' : apiKey.trim();
   if (!isKey(key)) throw invalidCredentials(WRONG_KEY);

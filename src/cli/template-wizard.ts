@@ -15,7 +15,7 @@ export interface TemplateAnswers {
   readonly tags?: readonly string[];
 }
 
-/** Asks for each value that is undefined. Rejects with Cancelled when the user cancels. */
+/** Asks for each value that is undefined. Throws Cancelled when the user cancels. */
 export async function askTemplate(
   given: TemplateAnswers,
   streams: { readonly input: Readable; readonly output: Writable },

@@ -33,7 +33,7 @@ export interface Terminal {
   /** The folder at which relative paths of the command line start. */
   readonly folder: string;
   readonly canAsk: boolean;
-  /** Asks a person for a text, which is not shown. Rejects with Cancelled after Ctrl-C and Ctrl-D. Only when `canAsk`. */
+  /** Asks a person for a text, which is not shown. Throws Cancelled after Ctrl-C and Ctrl-D. Only when `canAsk`. */
   askHidden(question: string): Promise<string>;
   /** The first line of standard input, without its end; undefined when it is too long or no UTF-8. */
   readLine(): Promise<string | undefined>;
@@ -187,7 +187,7 @@ export async function readFirstLine(
   }
 }
 
-/** The line that was typed. Rejects with Cancelled after Ctrl-C, Ctrl-D and the end of the input; restores the terminal. */
+/** The line that was typed. Throws Cancelled after Ctrl-C, Ctrl-D and the end of the input; restores the terminal. */
 export function askHidden(
   question: string,
   { input, output }: { readonly input: Readable; readonly output: Pick<Writable, 'write'> },

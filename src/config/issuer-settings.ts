@@ -43,8 +43,8 @@ export const ISSUERS = setting<readonly IssuerSetting[]>({
 });
 
 /**
- * The entries of a list of issuers, as a file or a variable gives it; undefined when it is not a list, or too long. ConfigError
- * for an entry that `entryIn` refuses, and for one that is listed twice, by its id.
+ * The entries of a list of issuers, as a file or a variable gives it; undefined when it is not a list, or too long. Throws
+ * ConfigError for an entry that `entryIn` refuses, and for one that is listed twice, by its id.
  */
 export function entriesIn<Entry extends Pick<IssuerSetting, 'issuer'>>(
   placeOf: PlaceOf,

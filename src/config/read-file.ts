@@ -60,7 +60,7 @@ export function readRegularFile(path: string): Buffer {
   }
 }
 
-/** Rejects as `readFileNow` throws, but reads what has no end until the reader leaves. */
+/** Throws as `readFileNow`, but reads what has no end until the reader leaves. */
 export async function* filePieces(path: string, endMs = END_MS): AsyncGenerator<Uint8Array> {
   const fd = openSync(path, AT_ONCE);
   const stats = fstatSync(fd);
@@ -78,8 +78,8 @@ export async function* filePieces(path: string, endMs = END_MS): AsyncGenerator<
 }
 
 /**
- * The text of a file that is read again while the gateway runs; not a pipe, which has its text only once. Rejects
- * with the error of the file system, or OperatorError.
+ * The text of a file that is read again while the gateway runs; not a pipe, which has its text only once. Throws
+ * the error of the file system, or OperatorError.
  */
 export async function readPemFile(path: string, check?: (stats: Stats) => void): Promise<string> {
   const file = await open(path, AT_ONCE);

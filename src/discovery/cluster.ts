@@ -192,7 +192,7 @@ function clusterInfo(fields: JsonObject, ca: string | undefined): JsonObject {
 
 type Query = Readonly<Record<string, string>>;
 
-/** The value of an answer. Rejects with SourceError for one that is too long. */
+/** The value of an answer. Throws SourceError for one that is too long. */
 async function bodyOf({ body }: Response): Promise<unknown> {
   const bytes = body === null ? Buffer.alloc(0) : await bytesWithin(body, MAX_PAGE_BYTES);
   if (bytes === undefined) throw new SourceError(`an answer has more than ${MAX_PAGE_BYTES / 2 ** 20} MiB`);
@@ -234,8 +234,8 @@ export class Cluster {
   }
 
   /**
-   * Reports every change after the version until the signal aborts, or the server has forgotten the version. Rejects
-   * with SourceError when the server is lost.
+   * Reports every change after the version until the signal aborts, or the server has forgotten the version. Throws
+   * SourceError when the server is lost.
    */
   async watch(resource: Resource, version: string, onChange: () => void, signal: AbortSignal): Promise<void> {
     let at = version;

@@ -17,7 +17,7 @@ export interface Credential {
 }
 
 export interface Login {
-  /** The credential; when the server no longer accepts `refused`, another one. Rejects with SourceError when there is none. */
+  /** The credential; when the server no longer accepts `refused`, another one. Throws SourceError when there is none. */
   readonly credential: (refused?: Credential) => Promise<Credential>;
 }
 
@@ -41,18 +41,18 @@ export interface Source {
   readonly address: string;
   /** The engine or cluster, and after a `/` the namespace, if it has any. */
   readonly origin: string;
-  /** Lists the instances of the source. Rejects with a SourceError when it does not answer. */
+  /** Lists the instances of the source. Throws a SourceError when it does not answer. */
   list(): Promise<SourceListing>;
   /**
    * Reports changes until the signal of the context aborts, with the id of a container that ended; the source must
    * be listed again after each. Calls `onOpen` once no further change can be missed. Resolves earlier when changes
-   * may have been missed, and must be called again then. Rejects with a SourceError when the source is lost.
+   * may have been missed, and must be called again then. Throws a SourceError when the source is lost.
    */
   watch(onChange: OnChange, onOpen: () => void): Promise<void>;
 }
 
 /**
- * The sources of one kind that are configured here, or that exist at a default address. Rejects with a
+ * The sources of one kind that are configured here, or that exist at a default address. Throws a
  * SourceError for an invalid setting.
  */
 export type Provider = (context: DiscoveryContext) => Promise<readonly Source[]>;

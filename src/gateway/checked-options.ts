@@ -17,7 +17,10 @@ import { LIMITS } from '../domain/limits.ts';
 import { LIST_METHODS, type ListField } from '../domain/mcp/mcp.ts';
 import type { GatewayOptions, InProcessInput } from './gateway-types.ts';
 
-/** The options, without undefined fields in the policy. VALIDATION_ERROR names each invalid option, and the expected values. */
+/**
+ * The options, without undefined fields in the policy. Throws VALIDATION_ERROR, which names each invalid option, and the
+ * expected values.
+ */
 export function checkedOptions(options: GatewayOptions): GatewayOptions {
   const items = locatedAt(['options'], shape.issues(options));
   refuseIssues(items.length > 0 ? items : unsafeOptions(options), 'The argument of createGateway');
@@ -119,18 +122,18 @@ export function refusalOfRequest(
     : invalid('timeoutMs', 'expected milliseconds above 0');
 }
 
-/** VALIDATION_ERROR for a name that is not the name of a list. */
+/** Throws VALIDATION_ERROR for a name that is not the name of a list. */
 export function checkListField(field: ListField): void {
   if (typeof field !== 'string' || !Object.hasOwn(LIST_METHODS, field))
     throw invalid('field', 'expected the name of a list');
 }
 
-/** VALIDATION_ERROR for a wait that is not a time; Infinity is one. */
+/** Throws VALIDATION_ERROR for a wait that is not a time; Infinity is one. */
 export function checkWait(name: 'waitMs' | 'graceMs', waitMs: number | undefined): void {
   if (waitMs !== undefined && !isTime(waitMs)) throw invalid(name, 'expected milliseconds');
 }
 
-/** VALIDATION_ERROR for a name that is not the name of an event. */
+/** Throws VALIDATION_ERROR for a name that is not the name of an event. */
 export function checkEventName(name: EventName): void {
   if (typeof name !== 'string' || !Object.hasOwn(EVENTS, name))
     throw invalid('name', 'expected the name of an event');
@@ -160,7 +163,7 @@ function issue(loc: ValidationItem['loc'], msg: string): ValidationItem {
   return { loc, msg, type: 'value_error' };
 }
 
-/** True for an instance that is a function. VALIDATION_ERROR when its handler is something else. */
+/** True for an instance that is a function. Throws VALIDATION_ERROR when its handler is something else. */
 export function isFunctionInput(input: InstanceInput | InProcessInput): input is InProcessInput {
   if (typeof input !== 'object' || input === null || !('handler' in input)) return false;
   if (typeof input.handler === 'function') return true;

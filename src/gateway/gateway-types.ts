@@ -331,39 +331,39 @@ export interface ServedViews {
   has(id: string): boolean;
   /** All views, sorted by id. */
   list(): StoredView[];
-  /** One view, by its id. VIEW_NOT_FOUND. */
+  /** One view, by its id. Throws VIEW_NOT_FOUND. */
   find(id: string): StoredView;
   /**
-   * Stores a view, which replaces the one with its id. VALIDATION_ERROR, DUPLICATE_VIEW, PRECONDITION_FAILED, REGISTRY_FULL,
-   * DATABASE_UNAVAILABLE; errors of `admit`.
+   * Stores a view, which replaces the one with its id. Throws VALIDATION_ERROR, DUPLICATE_VIEW, PRECONDITION_FAILED,
+   * REGISTRY_FULL, DATABASE_UNAVAILABLE; errors of `admit`.
    */
   put(
     definition: ViewDefinition,
     condition?: ViewCondition,
   ): Promise<ViewRecord & { readonly isNew: boolean }>;
-  /** Deletes a view. VIEW_NOT_FOUND, PRECONDITION_FAILED, DATABASE_UNAVAILABLE; errors of `admit`. */
+  /** Deletes a view. Throws VIEW_NOT_FOUND, PRECONDITION_FAILED, DATABASE_UNAVAILABLE; errors of `admit`. */
   delete(id: string, condition?: ViewCondition): Promise<void>;
-  /** The present problems of the view by the lists of its templates. VIEW_NOT_FOUND. */
+  /** The present problems of the view by the lists of its templates. Throws VIEW_NOT_FOUND. */
   problems(id: string): Promise<ViewProblem[]>;
   /**
    * The tools of a view by the names under which they are listed, or would be, with their approval where the view is pinned.
-   * VIEW_NOT_FOUND, DATABASE_UNAVAILABLE.
+   * Throws VIEW_NOT_FOUND, DATABASE_UNAVAILABLE.
    */
   tools(id: string): Promise<ViewTool[]>;
   /**
    * Approves the waiting definitions of these tools of a pinned view, or of all; resolves with the tools that waited. A tool is
-   * named as in the list, or `<template>/<tool>`. `digests`: only these definitions. VIEW_NOT_FOUND, TOOL_NOT_FOUND,
+   * named as in the list, or `<template>/<tool>`. `digests`: only these definitions. Throws VIEW_NOT_FOUND, TOOL_NOT_FOUND,
    * DATABASE_UNAVAILABLE.
    */
   approve(id: string, tools?: readonly string[], digests?: readonly string[]): Promise<readonly string[]>;
   /**
-   * A preview of the items that a caller would get from this definition, or from a stored view. Stores nothing. VALIDATION_ERROR,
-   * VIEW_NOT_FOUND.
+   * A preview of the items that a caller would get from this definition, or from a stored view. Stores nothing. Throws
+   * VALIDATION_ERROR, VIEW_NOT_FOUND.
    */
   preview(view: ViewDefinition | string, owner?: Owner): Promise<ViewPreview>;
-  /** The health of each template of the view. VIEW_NOT_FOUND. */
+  /** The health of each template of the view. Throws VIEW_NOT_FOUND. */
   health(id: string): readonly Pick<TemplateHealth, 'template' | 'total' | 'healthy'>[];
-  /** The exchange of a request by the names of the view; otherwise the same as Gateway.exchange. VIEW_NOT_FOUND. */
+  /** The exchange of a request by the names of the view; otherwise the same as Gateway.exchange. Throws VIEW_NOT_FOUND. */
   exchange(id: string, request: ExchangeRequest, options?: ExchangeOptions): Observable<SourcedEvent>;
 }
 

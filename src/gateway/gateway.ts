@@ -59,7 +59,7 @@ import { type ErrorAnswer, PromisedAnswers } from './promised-answers.ts';
 import { Readiness } from './readiness.ts';
 
 /**
- * Makes a gateway: loads the registry of the store and starts its instances, without waiting for their health. Rejects with
+ * Makes a gateway: loads the registry of the store and starts its instances, without waiting for their health. Throws
  * VALIDATION_ERROR, which names each option that has a wrong value.
  * @example
  * await using gateway = await createGateway();
@@ -128,7 +128,10 @@ export class Gateway {
     return this.#readiness.isReady;
   }
 
-  /** The events of one type. Hot, no replay; completes when the gateway is closed. VALIDATION_ERROR for an unknown type. */
+  /**
+   * The events of one type. Hot, no replay; completes when the gateway is closed. Throws VALIDATION_ERROR for an unknown
+   * type.
+   */
   on<N extends EventName>(name: N): Observable<Extract<GatewayEvent, { type: N }>> {
     checkEventName(name);
     return this.#events.on(name);
@@ -140,8 +143,8 @@ export class Gateway {
    * Registers an instance and starts it; an instance of the same template with the same id is replaced in place. Resolves when
    * the instance is stored; with `waitMs` when it is healthy. Nothing is registered after CONFIG_INCOMPLETE, VALIDATION_ERROR,
    * ENDPOINT_NOT_ALLOWED, COMMAND_NOT_ALLOWED, REGISTRY_FULL or, as after all changes, DATABASE_UNAVAILABLE or SHUTTING_DOWN.
-   * BACKEND_UNAVAILABLE after `waitMs`, at once without its program: it stays registered, and is tried again.
-   * SERVER_NOT_FOUND: `deregister` was called.
+   * Throws BACKEND_UNAVAILABLE after `waitMs`, at once without its program: it stays registered, and is tried again. Throws
+   * SERVER_NOT_FOUND when it was deregistered meanwhile.
    * @example
    * await gateway.register('search', { endpoint: 'http://127.0.0.1:9000/mcp' }, { waitMs: 5_000 });
    * await gateway.register('clock', { handler: () => ({ tools: [] }) }); // a function of this program
@@ -160,7 +163,7 @@ export class Gateway {
 
   /**
    * Opens an instance as its registration would, counts its tools and closes it, all within 10 s. Nothing is registered. A
-   * failed test resolves with its error. Rejects like `register` for input that may not be registered, and with QUEUE_FULL when
+   * failed test resolves with its error. Throws like `register` for input that may not be registered, and QUEUE_FULL when
    * too many tests run.
    * @example
    * const outcome = await gateway.testConnection('search', { endpoint: 'http://127.0.0.1:9000/mcp' });
@@ -174,7 +177,7 @@ export class Gateway {
     return this.#parts.tests.run(template, input, options);
   }
 
-  /** Removes an instance: it gets no more calls, and those in flight have 30 s. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
+  /** Removes an instance: it gets no more calls, and those in flight have 30 s. Throws TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   deregister(template: string, id: string): Promise<void> {
     return this.#parts.registry.instances.deregister(template, id);
   }
@@ -202,22 +205,25 @@ export class Gateway {
     return this.#parts.registry.instances.change(template, id, change);
   }
 
-  /** Changes settings of a template from the next call on, and its `auth`; null restores the default. TEMPLATE_NOT_FOUND. */
+  /**
+   * Changes settings of a template from the next call on, and its `auth`; null restores the default. Throws
+   * TEMPLATE_NOT_FOUND.
+   */
   changeTemplate(template: string, loadBalancer: LoadBalancerChange, auth?: ShownTemplate['auth'] | null) {
     return this.#parts.registry.templates.change(template, loadBalancer, auth);
   }
 
   /**
-   * Deletes a template, which is its settings. TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances. `admit` throws when
-   * the caller may not delete it.
+   * Deletes a template, which is its settings. Throws TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances. `admit`
+   * throws when the caller may not delete it.
    */
   deleteTemplate(template: string, admit?: (policy: TemplatePolicy) => void): Promise<void> {
     return this.#parts.registry.templates.delete(template, admit);
   }
 
   /**
-   * Gives an instance no new calls until `resume`. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE: another node has
-   * it.
+   * Gives an instance no new calls until `resume`. Throws TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE: another
+   * node has it.
    */
   drain(template: string, id: string): void {
     this.#parts.fleet.templates.group(template).ownRef(id).drain();
@@ -249,7 +255,7 @@ export class Gateway {
     if (!this.views.has(name)) this.#parts.fleet.templates.existingGroup(name);
   }
 
-  /** Settings, policy and instances of a template. TEMPLATE_NOT_FOUND. */
+  /** Settings, policy and instances of a template. Throws TEMPLATE_NOT_FOUND. */
   template(template: string): ShownTemplate {
     const { fleet, registry, mcp } = this.#parts;
     const { policy } = fleet.templates.existingGroup(template);
@@ -258,13 +264,13 @@ export class Gateway {
     return { settings, policy, auth, instances, withheld: mcp.withheld.of(template) };
   }
 
-  /** One instance, by its id. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
+  /** One instance, by its id. Throws TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   instance(template: string, id: string): Server {
     const group = this.#parts.fleet.templates.group(template);
     return this.#server(group.statusOf(group.instance(id)));
   }
 
-  /** One instance, by its server id. SERVER_NOT_FOUND. */
+  /** One instance, by its server id. Throws SERVER_NOT_FOUND. */
   server(serverId: string): Server {
     const { fleet } = this.#parts;
     const instance = fleet.findByServerId(serverId);
@@ -316,17 +322,17 @@ export class Gateway {
     return this.#parts.dispatcher.exchange(template, request, options);
   }
 
-  /** One request of any method; resolves with its result. Rejects with the errors of `exchange` and of `errorOf`. */
+  /** One request of any method; resolves with its result. Throws the errors of `exchange` and of `errorOf`. */
   ask(template: string, request: ExchangeRequest, options?: RequestOptions): Promise<CallResult> {
     return this.#promisedAnswers.ask(template, request, options);
   }
 
-  /** Calls a tool; resolves with its result, also when that has `isError: true`. Rejects as `ask` does. */
+  /** Calls a tool; resolves with its result, also when that has `isError: true`. Throws as `ask` does. */
   call(template: string, tool: string, args: JsonObject = {}, options?: RequestOptions): Promise<CallResult> {
     return this.ask(template, { method: 'tools/call', params: { name: tool, arguments: args } }, options);
   }
 
-  /** All pages of one list, from one instance. Empty when the server does not offer the list. Rejects as `exchange` does. */
+  /** All pages of one list, from one instance. Empty when the server does not offer the list. Throws as `exchange` does. */
   async list(template: string, field: ListField, options?: RequestOptions): Promise<ListResult> {
     checkListField(field);
     return this.#promisedAnswers.list(template, field, options);
@@ -347,20 +353,20 @@ export class Gateway {
 
   // --- status ----------------------------------------------------------------------------------------------
 
-  /** The health of a template now. Draining and stopped instances are listed, but not counted. TEMPLATE_NOT_FOUND. */
+  /** The health of a template now. Draining and stopped instances are listed, but not counted. Throws TEMPLATE_NOT_FOUND. */
   health(template: string): TemplateHealth {
     const group = this.#parts.fleet.templates.existingGroup(template);
     const instances = group.statuses().map(({ snapshot }) => snapshot);
     return { template, strategy: group.policy.strategy, instances, ...countHealth(instances) };
   }
 
-  /** The counts of `health`, of one template or of all. TEMPLATE_NOT_FOUND. */
+  /** The counts of `health`, of one template or of all. Throws TEMPLATE_NOT_FOUND. */
   countInstances(template?: string): Pick<TemplateHealth, 'total' | 'healthy'> {
     return countHealth(this.#parts.fleet.templates.instances(template));
   }
 
   /**
-   * The health of a template now, and again after each change of one of its instances. Cold. TEMPLATE_NOT_FOUND.
+   * The health of a template now, and again after each change of one of its instances. Cold. Throws TEMPLATE_NOT_FOUND.
    * @example
    * gateway.health$('files').subscribe(({ healthy, total }) => console.log(`${healthy} of ${total} healthy`));
    */
@@ -419,7 +425,7 @@ export class Gateway {
 
   /**
    * Refuses new calls, lets those in flight finish within the grace time, ends every session and process. Resolves when
-   * nothing is left. Idempotent. The store stays open: the program that opened it closes it. VALIDATION_ERROR for a grace
+   * nothing is left. Idempotent. The store stays open: the program that opened it closes it. Throws VALIDATION_ERROR for a grace
    * time that is not a time: the gateway continues.
    */
   async close({ graceMs = this.#graceMs }: CloseOptions = {}): Promise<void> {

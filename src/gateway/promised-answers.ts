@@ -102,8 +102,8 @@ export class PromisedAnswers {
   }
 
   /**
-   * Reads a list as `list` does; resolves with the result of `use` for the list, which counts in memory until then. QUEUE_FULL
-   * when there is no room for it.
+   * Reads a list as `list` does; resolves with the result of `use` for the list, which counts in memory until then. Throws
+   * QUEUE_FULL when there is no room for it.
    */
   useList<T>(
     template: string,

@@ -76,7 +76,7 @@ export class Sync {
 
   /**
    * Reads the registry file again and lists every source once. A source without an answer is a warning; its instances remain.
-   * Rejects with QUEUE_FULL while too many are under way.
+   * Throws QUEUE_FULL while too many are under way.
    */
   async run(options?: SyncOptions): Promise<SyncOutcome> {
     if (this.#runs >= MAX_RUNS) throw tooMany('syncs under way', { most: MAX_RUNS, isShare: false }, 5);

@@ -15,7 +15,7 @@ interface OutsideLookup {
   readonly servers?: readonly string[] | undefined;
 }
 
-/** Looks a name up in the file of hosts, then by DNS, IPv4 first. Rejects as the resolver does. */
+/** Looks a name up in the file of hosts, then by DNS, IPv4 first. Throws as the resolver. */
 export async function lookupOutside(
   hostname: string,
   { family = 0, servers }: OutsideLookup = {},

@@ -97,7 +97,7 @@ export class SystemLookups {
   };
 
   /**
-   * Looks up a name that DNS servers do not know, after all others. Rejects with `ETIMEOUT` when its turn did not come
+   * Looks up a name that DNS servers do not know, after all others. Throws `ETIMEOUT` when its turn did not come
    * in this time.
    */
   async findLast(hostname: string, family: number, waitMs: number): Promise<LookupAddress[]> {
@@ -165,7 +165,7 @@ export class SystemLookups {
   }
 
   /**
-   * Resolves with undefined when the name has to be probed first, because another one was late. Rejects when the
+   * Resolves with undefined when the name has to be probed first, because another one was late. Throws when the
    * wait is over.
    */
   #place(manner: Manner, name: Pick<WaitingLookup, 'hostname' | 'endsAtMs'>): Promise<Running | undefined> {

@@ -29,7 +29,7 @@ export interface OpenStoreOptions {
   readonly migrations: 'apply' | 'require';
   /** The advice to an operator about a missing or outdated database that is required. Default: how to make or migrate one. */
   readonly advice?: string | undefined;
-  /** The longest time of one operation, in ms. Default: 5 000. DATABASE_UNAVAILABLE after it. */
+  /** The longest time of one operation, in ms. Default: 5 000. Throws DATABASE_UNAVAILABLE after it. */
   readonly statementTimeoutMs?: number | undefined;
   /** Ends the wait for the first answer, with its reason. Migrations that have begun are not ended. */
   readonly signal?: AbortSignal | undefined;
@@ -107,7 +107,7 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   return ormStore(database.kind, operations, options.cipher, file);
 }
 
-/** The migrations of a database; creates and changes nothing. Rejects with StoreOpenError. */
+/** The migrations of a database; creates and changes nothing. Throws StoreOpenError. */
 export async function migrationStatus(
   url: string,
   { cwd }: { readonly cwd: string },

@@ -47,7 +47,7 @@ export interface Store {
   /**
    * Encrypts the texts again, with the present key, that another key or none encrypted. Other processes may use the
    * database meanwhile: a row is locked while it is changed, and its content of that moment is kept. May be repeated
-   * after a failure. `onProgress` gets the number of texts that were seen so far. Rejects with CONFIG_INCOMPLETE
+   * after a failure. `onProgress` gets the number of texts that were seen so far. Throws CONFIG_INCOMPLETE
    * without a cipher.
    */
   rekey(onProgress?: (texts: number) => void): Promise<RekeyResult>;
@@ -81,10 +81,10 @@ export interface InstanceStore {
    */
   list(): Promise<InstanceDefinition[]>;
   /**
-   * Inserts or replaces by template and id, and deletes its tombstone; resolves when it is durable. Rejects with
-   * DUPLICATE_SERVER when another instance has its server id, with CONFIG_INCOMPLETE when it is locked, or has
-   * secrets and there is no cipher. Changes nothing and resolves with undefined when the stored instance is not
-   * `before`; null: there must be none. Default: any, or none.
+   * Inserts or replaces by template and id, and deletes its tombstone; resolves when it is durable. Throws DUPLICATE_SERVER when
+   * another instance has its server id, CONFIG_INCOMPLETE when it is locked, or has secrets and there is no cipher. Changes
+   * nothing and resolves with undefined when the stored instance is not `before`; null: there must be none. Default: any, or
+   * none.
    */
   save(definition: InstanceDefinition, before?: InstanceDefinition | null): Promise<number | undefined>;
   /** Saves several instances, each as in `save`, in one transaction: all are saved, or none. */
@@ -213,34 +213,34 @@ export interface AccountStore {
   findUsers(ids?: readonly string[]): Promise<User[]>;
   /** The user with this name, without regard to case. */
   findUserByName(username: string): Promise<User | undefined>;
-  /** Inserts a user. Rejects with DUPLICATE_USERNAME. */
+  /** Inserts a user. Throws DUPLICATE_USERNAME. */
   insertUser(user: User): Promise<void>;
   /**
    * Inserts a user and writes a row of `oauth`, as in OAuthStore.replace, in one transaction. False, with nothing
-   * changed, when the row is not of this version. Rejects with DUPLICATE_USERNAME.
+   * changed, when the row is not of this version. Throws DUPLICATE_USERNAME.
    */
   insertUserWithIdentity(user: User, row: Omit<OAuthRow, 'version'>, version: number): Promise<boolean>;
   /**
-   * Changes a user in one transaction. Increases a `credentialsChangedAt` that is not later than the previous one;
-   * with another one all tokens are void, and the ended ones are forgotten. Rejects with USER_NOT_FOUND, and with
-   * LAST_ADMIN when no active admin of all templates would be left.
+   * Changes a user in one transaction. Increases a `credentialsChangedAt` that is not later than the previous one; with another
+   * one all tokens are void, and the ended ones are forgotten. Throws USER_NOT_FOUND, and LAST_ADMIN when no active admin of all
+   * templates would be left.
    */
   changeUser(id: string, change: UserChange): Promise<User>;
   /**
-   * Deletes a user in one transaction, together with the user's API keys and rows of `oauth`. Rejects with
+   * Deletes a user in one transaction, together with the user's API keys and rows of `oauth`. Throws
    * USER_NOT_FOUND and LAST_ADMIN.
    */
   deleteUser(id: string): Promise<void>;
   /**
    * Records an ended token of a user in one transaction, and drops expired ones if there is no room. Changes nothing
-   * and resolves with false when there is no room then. Rejects with USER_NOT_FOUND.
+   * and resolves with false when there is no room then. Throws USER_NOT_FOUND.
    */
   endToken(userId: string, token: EndedToken, nowMs: number): Promise<boolean>;
   /** True while a token of a user is recorded as ended. */
   isTokenEnded(userId: string, tokenId: string): Promise<boolean>;
   /** The existing API keys of these ids, or all in the order of their creation. */
   findApiKeys(ids?: readonly string[]): Promise<ApiKey[]>;
-  /** Inserts a key in one transaction. Rejects with USER_NOT_FOUND when its owner does not exist. */
+  /** Inserts a key in one transaction. Throws USER_NOT_FOUND when its owner does not exist. */
   insertApiKey(key: ApiKey): Promise<void>;
   /** Changes a key in one transaction. Undefined when there is none. */
   changeApiKey(id: string, change: ApiKeyChange): Promise<ApiKey | undefined>;
@@ -384,7 +384,7 @@ export interface AuditStore {
   trim(bounds: AuditBounds): Promise<void>;
 }
 
-/** Does one part of a search when it is its turn. Rejects with the error of the part, or when the search is no longer wanted. */
+/** Does one part of a search when it is its turn. Throws the error of the part, or when the search is no longer wanted. */
 export type InTurn = <T>(part: () => Promise<T>) => Promise<T>;
 
 export interface AuditPage extends AuditFilter {

@@ -8,7 +8,7 @@ const MAX_ATTEMPTS = 60;
 const WAIT_MS = 500;
 
 /**
- * Repeats work that fails because the database does not answer, for 30 s at least. Rejects with the error of the last
+ * Repeats work that fails because the database does not answer, for 30 s at least. Throws the error of the last
  * attempt. `silent` is called after each attempt that is repeated.
  */
 export async function untilDatabaseAnswers<T>(

@@ -7,8 +7,7 @@ export const MAX_CHANGE_ROUNDS = 10;
 
 /**
  * Repeats a round until it resolves with a value: it reads, and stores its change unless another one was faster; then it
- * resolves with undefined. `number` counts from 1. Rejects as the round does, and after MAX_CHANGE_ROUNDS with
- * DATABASE_UNAVAILABLE.
+ * resolves with undefined. `number` counts from 1. Throws as the round does, and after MAX_CHANGE_ROUNDS DATABASE_UNAVAILABLE.
  */
 export async function untilTaken<T extends NonNullable<unknown> | null>(
   round: (number: number) => Promise<T | undefined>,

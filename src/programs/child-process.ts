@@ -56,7 +56,7 @@ interface StartOptions extends ProcessOptions {
 /**
  * Starts a process. On POSIX it leads its own group, so that signals reach every process that it started, except
  * those that leave the group. When it exits, the rest of its group gets SIGTERM, and SIGKILL after `terminateMs`.
- * Aborting `over` closes its pipes. Rejects when it could not be started.
+ * Aborting `over` closes its pipes. Throws when it could not be started.
  */
 export function startProcess(
   program: Program,

@@ -16,18 +16,18 @@ export interface Backends {
   handshakes(owner: Owner): readonly Handshake[];
   /**
    * Resolves when there are handshakes, or no reason to wait any longer: nothing is starting, or the timeout of a
-   * call has passed. Undefined when there is no reason to wait at all. Rejects with QUEUE_FULL.
+   * call has passed. Undefined when there is no reason to wait at all. Throws QUEUE_FULL.
    */
   untilStarted?(owner: Owner): Promise<void> | undefined;
   /**
-   * NO_HEALTHY_INSTANCE with the reasons of the instances, or TEMPLATE_NOT_FOUND. Only for the path of one
+   * Throws NO_HEALTHY_INSTANCE with the reasons of the instances, or TEMPLATE_NOT_FOUND. Only for the path of one
    * template.
    */
   noHealthyError?(): GatewayError;
   /** The ready instances if other nodes run all of them; otherwise none. Only for the path of one template. */
   instancesElsewhere?(): readonly InstanceOnNode[];
   /**
-   * Opens a session for a legacy client, at an instance that the strategy chooses. Rejects with NO_HEALTHY_INSTANCE,
+   * Opens a session for a legacy client, at an instance that the strategy chooses. Throws NO_HEALTHY_INSTANCE,
    * SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN or BACKEND_UNAVAILABLE.
    */
   openSession(owner: Owner, profile: ClientProfile, opening?: SessionOpening): Promise<McpSession>;
@@ -38,8 +38,8 @@ export interface Backends {
   session(id: string, owner: Owner): McpSession | undefined;
   /**
    * Recovers a session of this owner at this path, which a life that is over had opened. When it resolves, `session` finds
-   * the session, or there is none; undefined when it is certain without a query that there is none. Rejects
-   * with DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL or SHUTTING_DOWN.
+   * the session, or there is none; undefined when it is certain without a query that there is none. Throws
+   * DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL or SHUTTING_DOWN.
    */
   recoverSession(id: string, owner: Owner): Promise<void> | undefined;
   /**

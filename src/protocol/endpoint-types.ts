@@ -42,7 +42,7 @@ export interface McpRequest {
   readonly holdBody?: (() => () => void) | undefined;
   /**
    * Passes the request to the node that made this id (of a session or a waiting call), and its answer to the client.
-   * Undefined when this is the node that made it; false when no node has it. Rejects with NODE_UNAVAILABLE.
+   * Undefined when this is the node that made it; false when no node has it. Throws NODE_UNAVAILABLE.
    */
   readonly forward?: ((id: string) => Promise<boolean> | undefined) | undefined;
   /**
@@ -57,10 +57,7 @@ export interface McpRequest {
   requireRoom(): void;
   /** Opens the report of one request of the message, or of a batch. */
   report(request: Pick<ClientRequest, 'id' | 'method' | 'params'>): CallReport;
-  /**
-   * Counts requests for the rate limit. Throws, or rejects with, RATE_LIMIT_EXCEEDED. Returns a promise only when
-   * Redis counts.
-   */
+  /** Counts requests for the rate limit. Throws RATE_LIMIT_EXCEEDED. Returns a promise only when Redis counts. */
   consumeRateLimit(requests: number): void | Promise<void>;
 }
 
@@ -175,10 +172,7 @@ export interface EndpointOptions {
 /** The options that both eras use. */
 export type CommonOptions = Pick<EndpointOptions, 'onFault' | 'scheduler' | 'clock'>;
 
-/**
- * The MCP endpoint of one gateway. Throws, or rejects with, GatewayError or RpcFailure, only before the answer has
- * begun.
- */
+/** The MCP endpoint of one gateway. Throws GatewayError or RpcFailure, only before the answer has begun. */
 export interface McpEndpoint {
   readonly tasks: Pick<KnownTasks, 'setPeers' | 'lookUp'>;
   handle(request: McpRequest, reply: ReplyWriter): void | Promise<void>;

@@ -112,7 +112,7 @@ export class KnownTasks {
 
   /**
    * Asks the other nodes for a task, and resolves when they have answered. Undefined when its place is known, or
-   * cannot be found. Rejects with QUEUE_FULL, because a task for which no node was asked may belong to another owner.
+   * cannot be found. Throws QUEUE_FULL, because a task for which no node was asked may belong to another owner.
    */
   untilKnown(scope: TaskScope, taskId: string): Promise<void> | undefined {
     if (this.#peers === undefined || this.#own(scope, taskId).length > 0) return undefined;

@@ -77,7 +77,7 @@ export class ActiveRegistry {
     for (const name of this.#activeDefinitions.folderIds()) this.#setPolicy({ name, loadBalancer: {} });
   }
 
-  /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
+  /** Throws TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
   settings(template: string): StoredTemplate {
     this.#deps.fleet.templates.existingGroup(template);
     return this.#settings.get(template) ?? { name: template, loadBalancer: {} };
@@ -98,7 +98,7 @@ export class ActiveRegistry {
     return this.#deps.fleet.templates.has(name) && isDeepStrictEqual(after, present);
   }
 
-  /** REGISTRY_FULL when these instances, which are new, replaced or changed, would exceed a limit. */
+  /** Throws REGISTRY_FULL when these instances, which are new, replaced or changed, would exceed a limit. */
   refuseOverflow(...definitions: readonly InstanceDefinition[]): void {
     const { fleet } = this.#deps;
     const added = definitions.filter(({ template, id }) => fleet.find(template, id) === undefined);
@@ -162,7 +162,7 @@ export class ActiveRegistry {
     fleet.templates.setPolicy(name, own);
   }
 
-  /** VALIDATION_ERROR while the template has instances, TEMPLATE_NOT_FOUND. */
+  /** Throws VALIDATION_ERROR while the template has instances, TEMPLATE_NOT_FOUND. */
   refuseNonEmpty(template: string): void {
     this.#deps.fleet.templates.existingGroup(template);
     const { length: count } = this.#deps.fleet.templates.group(template).instances;
@@ -261,7 +261,7 @@ export class ActiveRegistry {
     this.#deps.emit({ type: 'instance.changed', ...eventOf(this.#deps.clock, definition) });
   }
 
-  /** Running calls may finish. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
+  /** Running calls may finish. Throws TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   remove(template: string, id: string): void {
     const { fleet, handlers } = this.#deps;
     const { definition } = fleet.templates.group(template).instance(id);

@@ -27,7 +27,7 @@ const nameShape = compileShape(Type.Object({ template_name: TemplateId }, CLOSED
 const changeShape = compileShape(InstanceChange, 'body');
 const settingsShape = compileShape(LoadBalancerChange, 'body');
 
-/** A valid copy of the instance. VALIDATION_ERROR names each invalid field, and no values. */
+/** A valid copy of the instance. Throws VALIDATION_ERROR, which names each invalid field, and no values. */
 export function checkedInstance(
   template: string,
   input: InstanceInput,
@@ -37,19 +37,19 @@ export function checkedInstance(
   return checkedInput(input, handler === undefined ? instanceShape : functionShape, ['body', 'instance']);
 }
 
-/** A valid copy of the change, without undefined fields. VALIDATION_ERROR. */
+/** A valid copy of the change, without undefined fields. Throws VALIDATION_ERROR. */
 export function checkedInstanceChange(change: InstanceChange): InstanceChange {
   const copy = checkedInput(change, changeShape, ['body']);
   checkMetadata(copy, ['body']);
   return copy;
 }
 
-/** VALIDATION_ERROR for an invalid name of a template. */
+/** Throws VALIDATION_ERROR for an invalid name of a template. */
 export function checkName(template: string): void {
   refuseIssues(nameShape.issues({ template_name: template }));
 }
 
-/** A valid copy. VALIDATION_ERROR. */
+/** A valid copy. Throws VALIDATION_ERROR. */
 export function checkedTemplate(
   name: string,
   change: LoadBalancerChange,

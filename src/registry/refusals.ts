@@ -22,14 +22,14 @@ export interface Protection {
   };
 }
 
-/** ENDPOINT_NOT_ALLOWED. Refuses early; the guard of connections also covers host names. */
+/** Throws ENDPOINT_NOT_ALLOWED. Refuses early; the guard of connections also covers host names. */
 export function refuseDenied(endpoint: string | undefined, { isDenied }: Protection): void {
   if (endpoint === undefined || isDenied === undefined) return;
   const address = deniedAddress(endpoint, isDenied);
   if (address !== undefined) throw endpointNotAllowed(`The address ${address} lies in a denied network.`);
 }
 
-/** COMMAND_NOT_ALLOWED. */
+/** Throws COMMAND_NOT_ALLOWED. */
 export async function refuseExposing(
   program: ExposedProgram & Pick<InstanceDefinition, 'container'>,
   { programs: { protectedPaths = [], user } = {} }: Protection,

@@ -36,7 +36,7 @@ interface Held {
   readonly bytes: number;
 }
 
-/** REGISTRY_FULL when so much more than what is held would exceed a bound. What replaces another has a count of 0. */
+/** Throws REGISTRY_FULL when so much more than what is held would exceed a bound. What replaces another has a count of 0. */
 export function refuseOverflow(
   { most, mostBytes, names, largeNames }: KindBounds,
   held: Held,

@@ -69,7 +69,7 @@ export class RegistryChanges {
 
   /**
    * Runs one change after the other. `preparation`: what the change waits for before it takes its place, so that no other
-   * waits for it; bounded in time. SHUTTING_DOWN; DATABASE_UNAVAILABLE, after which the store is read again.
+   * waits for it; bounded in time. Throws SHUTTING_DOWN; DATABASE_UNAVAILABLE, after which the store is read again.
    */
   async run<T>(work: () => Promise<T>, preparation?: () => Promise<unknown>): Promise<T> {
     if (this.#isClosed) throw shuttingDown();

@@ -22,7 +22,7 @@ import { isSameEntry } from './kinds/instance-registry.ts';
 import type { Registry } from './registry.ts';
 import type { FileContents } from './registry-types.ts';
 
-/** Synchronizes with the listing of a source. DATABASE_UNAVAILABLE. */
+/** Synchronizes with the listing of a source. Throws DATABASE_UNAVAILABLE. */
 export async function syncListing(
   registry: Registry,
   { origin, found, skipped }: SourceListing,
@@ -34,7 +34,7 @@ export async function syncListing(
   return new Synchronization(registry, { source: 'sync', wanted, skipped, isOwn }, rules).run();
 }
 
-/** Applies a registry file. VALIDATION_ERROR for invalid settings of a template, DATABASE_UNAVAILABLE, SHUTTING_DOWN. */
+/** Applies a registry file. Throws VALIDATION_ERROR for invalid settings of a template, DATABASE_UNAVAILABLE, SHUTTING_DOWN. */
 export async function importContents(
   registry: Registry,
   { templates, entries, views, isPartial = false }: FileContents,

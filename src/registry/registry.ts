@@ -88,7 +88,7 @@ export class Registry {
     return this.#active;
   }
 
-  /** Applies the changes of other nodes, when earlier changes have ended. DATABASE_UNAVAILABLE. */
+  /** Applies the changes of other nodes, when earlier changes have ended. Throws DATABASE_UNAVAILABLE. */
   catchUp(): Promise<void> {
     return this.#changes.catchUp();
   }

@@ -64,7 +64,7 @@ export interface ServerStart {
 /** The files that were read, the ports, the database, and the accounts with the making of the first admin. */
 export type OpenedParts = Awaited<ReturnType<typeof openParts>>;
 
-/** Opens the parts, one after the other. Rejects with StoreOpenError, ConfigError, ListenError or RegistryFileError. */
+/** Opens the parts, one after the other. Throws StoreOpenError, ConfigError, ListenError or RegistryFileError. */
 export async function openParts(begun: ServerStart) {
   await startTraces(begun);
   const files = await readFiles(begun);

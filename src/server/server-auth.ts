@@ -109,8 +109,8 @@ export async function openServerAuth(
 }
 
 /**
- * The result is undefined, and nothing is loaded, without identity providers. ConfigError for one that is this gateway, and
- * without the pages.
+ * The result is undefined, and nothing is loaded, without identity providers. Throws ConfigError for one that is this
+ * gateway, and without the pages.
  */
 async function companyOf(
   { authEnabled, oauth, hasPasswordLogins, roles }: Config,
@@ -148,8 +148,8 @@ async function companyOf(
 }
 
 /**
- * Resolves with undefined, and loads nothing, without other issuers. ConfigError for one that is this gateway, or that vouches
- * twice.
+ * Resolves with undefined, and loads nothing, without other issuers. Throws ConfigError for one that is this gateway, or that
+ * vouches twice.
  */
 async function issuersOf(
   config: Config,

@@ -31,7 +31,7 @@ const READY_CHECK_MS = 50;
 
 /**
  * Starts a gateway. Resolves when it listens and has applied its registry file; instances may still be starting.
- * Rejects with StoreOpenError, ConfigError, ListenError or RegistryFileError, and leaves nothing running.
+ * Throws StoreOpenError, ConfigError, ListenError or RegistryFileError, and leaves nothing running.
  */
 export async function startServer(config: Config, options: ServerOptions = {}): Promise<RunningServer> {
   /** The close functions of the open parts, newest first. */

@@ -49,7 +49,7 @@ interface StorageOptions
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
-/** Rejects with StoreOpenError or ConfigError of one line, and leaves nothing open. */
+/** Throws StoreOpenError or ConfigError of one line, and leaves nothing open. */
 export async function openStorage(config: Config, options: StorageOptions): Promise<Storage> {
   const { migrations, env = process.env } = options;
   const description = describeDatabase(config.databaseUrl, config.folder);

@@ -2,9 +2,9 @@
 
 /** The access tokens of one owner for one backend that wants OAuth. */
 export interface BearerTokens {
-  /** The token to send; a promise while it is read or renewed. Rejects with CONNECTION_REQUIRED. */
+  /** The token to send; a promise while it is read or renewed. Throws CONNECTION_REQUIRED. */
   current(): string | Promise<string>;
-  /** Renews a token that the backend refused. Resolves with true when there is another one. Rejects like `current`. */
+  /** Renews a token that the backend refused. Resolves with true when there is another one. Throws like `current`. */
   renewed(refused: string): Promise<boolean>;
   /**
    * Reports that the backend also refused the token of `renewed`. The account has to be connected again: resolves
@@ -18,10 +18,10 @@ export interface BearerTokens {
 /** The accounts at one backend that wants OAuth. */
 export interface BackendAccount {
   readonly who: 'user' | 'shared';
-  /** Asks the backend which authorization server it uses. Rejects with BACKEND_UNAVAILABLE, also when that has changed. */
+  /** Asks the backend which authorization server it uses. Throws BACKEND_UNAVAILABLE, also when that has changed. */
   check(): Promise<void>;
   tokens(owner: string): BearerTokens;
-  /** Requests an answer without an account, which may be a 401. Rejects with BACKEND_UNAVAILABLE. */
+  /** Requests an answer without an account, which may be a 401. Throws BACKEND_UNAVAILABLE. */
   probe(): Promise<void>;
   /** The address at which this caller connects the shared account; undefined when it may not. Default: unknown. */
   readonly addressFor?: ((callerId: string) => Promise<string | undefined>) | undefined;

@@ -9,7 +9,7 @@ export type HandshakeBounds = Pick<OpenOptions, 'signal' | 'handshakeTimeoutMs' 
 
 /**
  * Runs `shakeHands` within its bounds, and resolves with its result. `shakeHands` must reject soon after its signal
- * aborts. Rejects with GatewayError and `delivered: 'no'`.
+ * aborts. Throws GatewayError and `delivered: 'no'`.
  */
 export async function boundedHandshake<T>(
   { signal, handshakeTimeoutMs, scheduler, clock }: HandshakeBounds,

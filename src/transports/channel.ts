@@ -116,7 +116,7 @@ export abstract class Channel implements Conversation, HandshakeChannel {
   }
 
   /**
-   * Shakes hands in time, over `pipe` if given. Rejects with GatewayError and `delivered: 'no'`, after the channel
+   * Shakes hands in time, over `pipe` if given. Throws GatewayError and `delivered: 'no'`, after the channel
    * was closed.
    */
   async open(options: ChannelOpening, pipe: HandshakeChannel = this): Promise<void> {

@@ -16,7 +16,7 @@ import { plainLine } from '../domain/text.ts';
 import { type ClientInfo, type Spoken, withEraMetadata } from './era-metadata.ts';
 
 export interface HandshakeChannel {
-  /** Sends one request with the metadata of `spoken`. Rejects with GatewayError when the connection breaks. */
+  /** Sends one request with the metadata of `spoken`. Throws GatewayError when the connection breaks. */
   request(request: ExchangeRequest, spoken: Spoken): Promise<HandshakeAnswer>;
   /** Reports the end of the handshake to the backend, in the legacy era. */
   initialized(protocolVersion: string): Promise<void> | void;
@@ -75,7 +75,7 @@ type HandshakeAttempt = (
 
 /**
  * Shakes hands and resolves with the result. Each refusal leads to the next attempt; a backend that refuses both handshakes but
- * answers `ping` or `tools/list` is *bare*. Rejects with BACKEND_UNAVAILABLE when all attempts were refused, or as the channel
+ * answers `ping` or `tools/list` is *bare*. Throws BACKEND_UNAVAILABLE when all attempts were refused, or as the channel
  * rejects. It sets no deadline.
  * Sources: MCP 2025-11-25 basic/lifecycle; 2026-07-28 basic/versioning; ADR 10.
  */

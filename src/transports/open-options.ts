@@ -120,7 +120,7 @@ export type InProcessHandler = (
 
 /**
  * The export `open` of the module of each kind (<kind>/<kind>.ts): connects to the backend or starts it, and shakes
- * hands. Rejects with BACKEND_UNAVAILABLE and `delivered: 'no'`, with the last lines of standard error. Nothing is
+ * hands. Throws BACKEND_UNAVAILABLE and `delivered: 'no'`, with the last lines of standard error. Nothing is
  * left running after a rejection.
  */
 export type OpenOfKind = (definition: InstanceDefinition, options: OpenOptions) => Promise<Transport>;

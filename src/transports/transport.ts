@@ -126,7 +126,7 @@ export interface Transport extends Conversation {
    * Opens a conversation for one client, with its capabilities, revision and name: over HTTP a session, over stdio a
    * process. Resolves with undefined when the backend has no such conversations: a bare one, and over HTTP a modern
    * one that refuses `initialize`, which is tried once. The new conversation is legacy if the backend speaks that
-   * era, whatever the era of the transport. Rejects like the opening of the transport. The caller bounds the number
+   * era, whatever the era of the transport. Throws like the opening of the transport. The caller bounds the number
    * of conversations.
    */
   openConversation(opening: ConversationOpening): Promise<Conversation | undefined>;

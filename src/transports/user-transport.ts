@@ -63,9 +63,9 @@ interface Connecting {
 
 interface UserTransportOptions {
   readonly definition: Pick<InstanceDefinition, 'template' | 'id' | 'transport'>;
-  /** Rejects with CONNECTION_REQUIRED, and as opening any transport. */
+  /** Throws CONNECTION_REQUIRED, and as opening any transport. */
   readonly open: (userId: string, signal: AbortSignal) => Promise<Transport>;
-  /** Resolves when the server answers, also when it asks for an account. BACKEND_UNAVAILABLE. */
+  /** Resolves when the server answers, also when it asks for an account. Throws BACKEND_UNAVAILABLE. */
   readonly probe: () => Promise<unknown>;
   readonly connecting: Connecting;
   /** The users whose connection has just been replaced or removed. */
@@ -96,7 +96,7 @@ interface OpenForUser {
   usedAtMs: number;
 }
 
-/** Opens the transport, once the backend answers. Rejects with BACKEND_UNAVAILABLE. */
+/** Opens the transport, once the backend answers. Throws BACKEND_UNAVAILABLE. */
 export async function openUserTransport(options: UserTransportOptions): Promise<Transport> {
   await options.probe();
   return new UserTransport(options);

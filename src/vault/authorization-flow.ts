@@ -101,7 +101,7 @@ export class AuthorizationFlow {
     this.#options = options;
   }
 
-  /** The URL at the authorization server to which the browser is sent. Rejects with BackendFetchFailure. */
+  /** The URL at the authorization server to which the browser is sent. Throws BackendFetchFailure. */
   async begin(target: AccountTarget, { owner, binding, returnTo }: BeginRequest): Promise<string> {
     const { backends, clients, store, clock } = this.#options;
     const oauth = await import('oauth4webapi');
@@ -151,7 +151,7 @@ export class AuthorizationFlow {
 
   /**
    * Takes the answer of the authorization server: `query` of the callback. The state is used up in any case, unless it is another
-   * browser's. `mayFinish` is asked before the tokens are asked for, before they are stored, and after that. Rejects with
+   * browser's. `mayFinish` is asked before the tokens are asked for, before they are stored, and after that. Throws
    * - UnknownState for a state that is not one of this browser, was used, or is over;
    * - RightLost if `mayFinish` is false for what was begun;
    * - OAuthRefusal if the authorization server refuses (`access_denied`);

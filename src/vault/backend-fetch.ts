@@ -90,7 +90,7 @@ export class BackendFetch {
     return this.#client.waitForPlace(readUrl(address), maxWaitMs);
   }
 
-  /** Sends a request. `endpoint`: that of the backend that caused it. Rejects with BackendFetchFailure. */
+  /** Sends a request. `endpoint`: that of the backend that caused it. Throws BackendFetchFailure. */
   async send(endpoint: string, address: string, request: BackendFetchRequest = {}): Promise<Response> {
     const url = readUrl(address);
     const isAllowed = this.#ruleFor(new URL(endpoint), url);

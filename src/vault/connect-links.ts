@@ -73,7 +73,7 @@ export class ConnectLinks {
     this.#options = options;
   }
 
-  /** The address for this owner, a new one if need be. Rejects with DATABASE_UNAVAILABLE. */
+  /** The address for this owner, a new one if need be. Throws DATABASE_UNAVAILABLE. */
   async linkFor(goal: ConnectGoal): Promise<ConnectLink> {
     return (await this.#awaitedFor(goal)).link;
   }

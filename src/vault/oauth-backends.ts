@@ -123,7 +123,7 @@ export class OAuthBackends {
 
   /**
    * Asks the backend, and stores the facts when none are stored, or the server that it names is accepted. Another one is
-   * noted in `changedTo`, and the stored facts are returned. Rejects with BackendFetchFailure.
+   * noted in `changedTo`, and the stored facts are returned. Throws BackendFetchFailure.
    */
   async discover(target: AccountTarget, accepted: AcceptedServer = 'stored'): Promise<OAuthBackend> {
     const found = await this.#found(target);
@@ -154,7 +154,7 @@ export class OAuthBackends {
     return row;
   }
 
-  /** The answer of the backend to a request without an account. Rejects with BackendFetchFailure when there is none. */
+  /** The answer of the backend to a request without an account. Throws BackendFetchFailure when there is none. */
   async ask({ endpoint }: Pick<AccountTarget, 'endpoint'>): Promise<Response> {
     const answer = await this.#fetch.send(endpoint, endpoint, {
       method: 'POST',
@@ -212,7 +212,7 @@ export class OAuthBackends {
     return server;
   }
 
-  /** The first JSON object that fits. Rejects when none answers because its server cannot be reached. */
+  /** The first JSON object that fits. Throws when none answers because its server cannot be reached. */
   async #first(
     endpoint: string,
     places: readonly string[],

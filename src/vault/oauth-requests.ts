@@ -31,7 +31,7 @@ export class OAuthRequests {
 
   /**
    * Runs a function of the library. `endpoint`: that of the backend; `place`: that of its only request, if it has waited for
-   * one. Rejects with OAuthRefusal, and with BackendFetchFailure.
+   * one. Throws OAuthRefusal, and BackendFetchFailure.
    */
   async ask<T>(endpoint: string, run: (options: AskOptions) => Promise<T>, place?: OutsidePlace): Promise<T> {
     const options = await optionsFor((url, { method, headers, body }) =>

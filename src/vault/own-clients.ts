@@ -70,7 +70,7 @@ export class OwnClients {
     return { client_id: `${this.#options.base()}${CLIENT_DOCUMENT}`, ...this.#metadata() };
   }
 
-  /** The client of the gateway at a server, which it registers if need be. Rejects with BackendFetchFailure. */
+  /** The client of the gateway at a server, which it registers if need be. Throws BackendFetchFailure. */
   async at(target: AccountTarget, { server }: Pick<OAuthBackend, 'server'>): Promise<OwnClient> {
     const { store } = this.#options;
     const { clientId, clientSecret } = target.auth;

@@ -107,7 +107,7 @@ export class Refreshes {
     this.#failed.delete(key);
   }
 
-  /** The token; all callers of this node share one reading. Rejects with NotConnected, and with BackendFetchFailure. */
+  /** The token; all callers of this node share one reading. Throws NotConnected, and BackendFetchFailure. */
   token(target: AccountTarget, backend: OAuthBackend, owner: string, refused?: string): Promise<string> {
     const key = accountConnectionKey(owner, backend);
     const name = `${key} ${refused ?? ''}`;
@@ -132,7 +132,7 @@ export class Refreshes {
     if (read?.value.accessToken === refused) await this.#end(read, reason);
   }
 
-  /** Notes scopes that a call needs, too: the next connecting asks for them. DATABASE_UNAVAILABLE. */
+  /** Notes scopes that a call needs, too: the next connecting asks for them. Throws DATABASE_UNAVAILABLE. */
   async want(key: string, scopes: readonly string[]): Promise<void> {
     const { connections } = this.#options;
     await untilTaken(async () => {
@@ -417,7 +417,7 @@ export class Refreshes {
   }
 }
 
-/** Waits for work that goes on by itself, until it ends or has called `silent`. Rejects as it does before that. */
+/** Waits for work that goes on by itself, until it ends or has called `silent`. Throws as it does before that. */
 function untilSilent<T>(run: (silent: () => void) => Promise<T>): Promise<T | 'silent'> {
   const silence = Promise.withResolvers<'silent'>();
   return Promise.race([run(() => silence.resolve('silent')), silence.promise]);

@@ -100,7 +100,7 @@ export class Vault {
   }
 
   /**
-   * Asks the backend which authorization server it wants, and stores it, if it is accepted. Rejects with BackendFetchFailure.
+   * Asks the backend which authorization server it wants, and stores it, if it is accepted. Throws BackendFetchFailure.
    * `way`: the way in which the gateway is known there; undefined: not at all, until an admin gives an id.
    */
   async discover(
@@ -112,7 +112,7 @@ export class Vault {
   }
 
   /**
-   * Rejects with BACKEND_UNAVAILABLE while the backend does not answer, and while it names another authorization
+   * Throws BACKEND_UNAVAILABLE while the backend does not answer, and while it names another authorization
    * server than before.
    */
   async check(target: AccountTarget): Promise<void> {
@@ -121,7 +121,7 @@ export class Vault {
 
   /**
    * Uses the authorization server that the backend names now; with `issuer` only this one. Resolves with the facts in
-   * force then. Rejects with BACKEND_UNAVAILABLE.
+   * force then. Throws BACKEND_UNAVAILABLE.
    */
   confirm(target: AccountTarget, issuer?: string): Promise<OAuthBackend> {
     return this.#backends.discover(target, issuer === undefined ? 'any' : { issuer }).catch(refuse);

@@ -58,7 +58,7 @@ export class InstanceTransport {
   }
 }
 
-/** Lists all tools of a backend. Rejects with BACKEND_UNAVAILABLE or BACKEND_TIMEOUT. */
+/** Lists all tools of a backend. Throws BACKEND_UNAVAILABLE or BACKEND_TIMEOUT. */
 export async function listTools(
   transport: Pick<Conversation, 'handshake' | 'exchange'>,
   clock: Clock,

@@ -83,7 +83,7 @@ export class BackendState {
   }
 
   /**
-   * Restores the state in a new conversation, until `signal` aborts. Rejects when the conversation ends; refusals of
+   * Restores the state in a new conversation, until `signal` aborts. Throws when the conversation ends; refusals of
    * the backend are ignored.
    */
   async restore(conversation: Conversation, signal: AbortSignal): Promise<void> {

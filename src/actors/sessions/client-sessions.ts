@@ -102,8 +102,8 @@ export class ClientSessions implements AllSessions {
 
   /**
    * Opens a session with one template, at the instance that the strategy chooses. When the opening fails, other
-   * instances are tried, at most `maxRetries`. Aborting `signal` ends the opening with SESSION_NOT_FOUND. Rejects
-   * with SESSION_LIMIT (of the gateway, or of the owner's share), SHUTTING_DOWN, NODE_UNAVAILABLE,
+   * instances are tried, at most `maxRetries`. Aborting `signal` ends the opening with SESSION_NOT_FOUND. Throws
+   * SESSION_LIMIT (of the gateway, or of the owner's share), SHUTTING_DOWN, NODE_UNAVAILABLE,
    * TEMPLATE_NOT_FOUND, NO_HEALTHY_INSTANCE, BACKEND_UNAVAILABLE, BACKEND_TIMEOUT or QUEUE_FULL.
    */
   async open(
@@ -184,7 +184,7 @@ export class ClientSessions implements AllSessions {
   }
 
   /**
-   * Waits until it is known whether the instance of the session can be used, at most LIMITS.firstOpeningsMs. Rejects with
+   * Waits until it is known whether the instance of the session can be used, at most LIMITS.firstOpeningsMs. Throws
    * SESSION_NOT_FOUND when the session cannot be recovered, SESSION_LIMIT (no other session is ended to make room) or
    * TEMPLATE_NOT_FOUND.
    */

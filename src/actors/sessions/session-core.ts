@@ -32,7 +32,7 @@ export interface SessionCore {
   /** True while calls wait for a binding. */
   readonly hasWaitingCalls: boolean;
   /**
-   * Finds an instance, and opens what the session needs there. Rejects with the failure of the last instance.
+   * Finds an instance, and opens what the session needs there. Throws the failure of the last instance.
    * Aborting closes what was opened.
    */
   findBinding(signal: AbortSignal): Promise<Binding>;
@@ -56,7 +56,7 @@ export interface SessionCore {
   untilBound(needsDedicated?: boolean): Observable<Binding>;
   /**
    * Finds a second binding for one call, for a hedge, by the tries that the call has left. The session itself stays at its
-   * binding. Rejects and aborts like findBinding.
+   * binding. Throws and aborts like findBinding.
    */
   findHedgeBinding(tries: Tries, signal: AbortSignal): Promise<Binding>;
   /** How to carry out a request of `setsBackendState`; undefined for all other requests. */

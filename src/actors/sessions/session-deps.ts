@@ -17,7 +17,7 @@ export interface SessionDeps extends Omit<CallDeps, 'trace' | 'trustOf'> {
   readonly listReader: ListReader;
   /**
    * While it is in doubt whether this node still holds its sessions, as after a freeze: resolves when it is known.
-   * Rejects with NODE_UNAVAILABLE. Undefined without a doubt. Default: there is none.
+   * Throws NODE_UNAVAILABLE. Undefined without a doubt. Default: there is none.
    */
   readonly untilLifeKnown?: (() => Promise<void> | undefined) | undefined;
   /**

@@ -20,10 +20,10 @@ import type { Conversation } from '../../transports/transport.ts';
 /** The subscription of one client to a resource, which the backend has once for all. */
 export interface ClientSubscription {
   /**
-   * The answer of the backend to `resources/subscribe`, perhaps to that of an earlier client. Rejects with
-   * BACKEND_UNAVAILABLE or BACKEND_TIMEOUT when the backend could not be asked; it is then asked again until
-   * `release`. Rejects with QUEUE_FULL when the owner has used its share, and with BACKEND_UNAVAILABLE when there is
-   * no room; both are tried again until `release`. May be ignored: it causes no unhandled rejection.
+   * The answer of the backend to `resources/subscribe`, perhaps to that of an earlier client. Throws BACKEND_UNAVAILABLE or
+   * BACKEND_TIMEOUT when the backend could not be asked; it is then asked again until `release`. Throws QUEUE_FULL when the
+   * owner has used its share, and BACKEND_UNAVAILABLE when there is no room; both are tried again until `release`. May be
+   * ignored: it causes no unhandled rejection.
    */
   readonly answer: Promise<FinalEvent>;
   /** Ends it. Idempotent. */

@@ -107,7 +107,7 @@ export class Accounts {
     return this.#store.findUsers(ids);
   }
 
-  /** USER_NOT_FOUND. */
+  /** Throws USER_NOT_FOUND. */
   async user(id: string): Promise<User> {
     const [user] = await this.#store.findUsers([id]);
     if (user === undefined) throw userNotFound(id);
@@ -115,8 +115,8 @@ export class Accounts {
   }
 
   /**
-   * Creates a user. `caller`: the one in whose share of the hashes the password is hashed. VALIDATION_ERROR, DUPLICATE_USERNAME,
-   * TOO_MANY_ATTEMPTS.
+   * Creates a user. `caller`: the one in whose share of the hashes the password is hashed. Throws VALIDATION_ERROR,
+   * DUPLICATE_USERNAME, TOO_MANY_ATTEMPTS.
    */
   async createUser(input: NewUser, caller?: HashCaller): Promise<User> {
     checkPassword(input.password);
@@ -127,7 +127,7 @@ export class Accounts {
     return user;
   }
 
-  /** USER_NOT_FOUND, LAST_ADMIN, VALIDATION_ERROR. A change of password, role or activity voids all tokens. */
+  /** Throws USER_NOT_FOUND, LAST_ADMIN, VALIDATION_ERROR. A change of password, role or activity voids all tokens. */
   async changeUser(id: string, change: UserUpdate, caller?: HashCaller): Promise<User> {
     const { password, ...fields } = change;
     if (password !== undefined) checkPassword(password);
@@ -148,7 +148,7 @@ export class Accounts {
     return user;
   }
 
-  /** Deletes the user with all keys. USER_NOT_FOUND, LAST_ADMIN. */
+  /** Deletes the user with all keys. Throws USER_NOT_FOUND, LAST_ADMIN. */
   async deleteUser(id: string): Promise<void> {
     const before = await this.user(id);
     this.#keepFirstAdmin(before);
@@ -194,7 +194,7 @@ export class Accounts {
     return keys.map((key) => apiKeyViewOf(key, owners.get(key.ownerId ?? ''), this.#options.wall()));
   }
 
-  /** Creates an API key. Only this result contains the key itself. VALIDATION_ERROR, USER_NOT_FOUND. */
+  /** Creates an API key. Only this result contains the key itself. Throws VALIDATION_ERROR, USER_NOT_FOUND. */
   async createApiKey(input: NewApiKey): Promise<{ readonly apiKey: ShownApiKey; readonly key: string }> {
     checkLists(input);
     const nowMs = this.#options.wall();
@@ -215,7 +215,10 @@ export class Accounts {
     return { apiKey: apiKeyViewOf(apiKey, owner, nowMs), key };
   }
 
-  /** Changes an API key, from the next call on; sessions and streams of the key end. API_KEY_NOT_FOUND, VALIDATION_ERROR. */
+  /**
+   * Changes an API key, from the next call on; sessions and streams of the key end. Throws API_KEY_NOT_FOUND,
+   * VALIDATION_ERROR.
+   */
   async changeApiKey(id: string, change: ApiKeyChange): Promise<ShownApiKey> {
     checkLists(change);
     const apiKey = await this.#store.changeApiKey(id, change);
@@ -226,7 +229,7 @@ export class Accounts {
     return apiKeyViewOf(apiKey, owner, this.#options.wall());
   }
 
-  /** API_KEY_NOT_FOUND. */
+  /** Throws API_KEY_NOT_FOUND. */
   async revokeApiKey(id: string): Promise<void> {
     const existed = await this.#store.deleteApiKey(id);
     this.#options.onChange?.(keyPrincipalId(id));
@@ -275,7 +278,7 @@ function apiKeyViewOf(apiKey: ApiKey, owner: User | undefined, nowMs: number): S
   return { apiKey, isActive: !isExpired && isOwned, createdBy: owner?.username ?? null };
 }
 
-/** The time of expiry in UTC. VALIDATION_ERROR. `nowMs`: since 1970. */
+/** The time of expiry in UTC. Throws VALIDATION_ERROR. `nowMs`: since 1970. */
 function checkedExpiry(text: string | undefined, nowMs: number): string | undefined {
   if (text === undefined) return undefined;
   const atMs = timestampOf(text);
@@ -292,7 +295,7 @@ function checkPassword(password: string): void {
   if (issue !== undefined) throw validationFailed([{ loc: ['body', 'password'], ...issue }]);
 }
 
-/** VALIDATION_ERROR for lists of rights that are too long. */
+/** Throws VALIDATION_ERROR for lists of rights that are too long. */
 export function checkLists(lists: WrittenLists): void {
   const issues = tooLongLists(lists).map(({ list, msg }) => ({ loc: ['body', list], msg, type: 'too_long' }));
   if (issues.length > 0) throw validationFailed(issues);

@@ -50,7 +50,7 @@ export interface Announcements {
 /**
  * Creates `admin` (`admin@localhost`) when there is no active admin of all templates and no user of that name. The
  * last such admin cannot be removed, so this happens once: an `admin` that another admin deleted is not created
- * again at the next start, whatever is configured. ConfigError for an invalid password and for a file that cannot
+ * again at the next start, whatever is configured. Throws ConfigError for an invalid password and for a file that cannot
  * be created or that others can read, DATABASE_UNAVAILABLE. Of several gateways that start at once, only one
  * announces it.
  */

@@ -52,7 +52,7 @@ export class KeyLookups {
     this.#known.set(id, true);
   }
 
-  /** Runs the verification of a key in the share of its address. INVALID_CREDENTIALS, TOO_MANY_ATTEMPTS. */
+  /** Runs the verification of a key in the share of its address. Throws INVALID_CREDENTIALS, TOO_MANY_ATTEMPTS. */
   async verify<T>(id: string, address: string, verification: () => Promise<T>): Promise<T> {
     const network = networkOf(address);
     const isKnown = this.#known.has(id);

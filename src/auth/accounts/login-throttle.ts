@@ -101,8 +101,8 @@ export class LoginThrottle {
   }
 
   /**
-   * Counts the attempt, and judges it by the attempts at all nodes. TOO_MANY_ATTEMPTS; a refused attempt is not counted. An
-   * address over its limit may still try users that did not fail from there.
+   * Counts the attempt, and judges it by the attempts at all nodes. Throws TOO_MANY_ATTEMPTS; a refused attempt is not
+   * counted. An address over its limit may still try users that did not fail from there.
    */
   async admit(attempt: ThrottledAttempt): Promise<CountedAttempt> {
     const taken = this.#take(attempt);

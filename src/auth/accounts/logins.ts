@@ -58,7 +58,7 @@ export class Logins {
     this.#options = options;
   }
 
-  /** The token of a user who logs in with a password. Rejects as `checkPassword` does. */
+  /** The token of a user who logs in with a password. Throws as `checkPassword` does. */
   async login(attempt: LoginAttempt): Promise<IssuedToken> {
     return this.issueToken(await this.checkPassword(attempt), 'password');
   }
@@ -70,7 +70,7 @@ export class Logins {
   }
 
   /**
-   * Checks a name and its password. Rejects with INVALID_CREDENTIALS, with the same message for all reasons, TOO_MANY_ATTEMPTS,
+   * Checks a name and its password. Throws INVALID_CREDENTIALS, with the same message for all reasons, TOO_MANY_ATTEMPTS,
    * DATABASE_UNAVAILABLE, or PASSWORDS_OFF, before anything is looked at.
    */
   async checkPassword(attempt: LoginAttempt): Promise<User> {

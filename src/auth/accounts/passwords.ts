@@ -46,7 +46,7 @@ export class Passwords {
     this.#dummyHash = `$2b$${String(cost).padStart(2, '0')}$${'C6UzMDM.H6dfI/f/IKcEeO'}${'7ZqpfUaeImyBHWjVhDrbT1lTzc4Hvqa'}`;
   }
 
-  /** TOO_MANY_ATTEMPTS when the queue is full. The password was validated. */
+  /** Throws TOO_MANY_ATTEMPTS when the queue is full. The password was validated. */
   hash(password: string, caller: HashCaller = ITSELF): Promise<string> {
     return this.#queue.run(sharesOf(caller), () => bcrypt.hash(password, this.#cost));
   }
@@ -54,7 +54,7 @@ export class Passwords {
   /**
    * True when the hash is of this password. Without a hash (no such user) and for an invalid password,
    * resolves with false after the same work. A function is called when it is the caller's turn, so that refused attempts
-   * cost no query; its errors pass. TOO_MANY_ATTEMPTS.
+   * cost no query; its errors pass. Throws TOO_MANY_ATTEMPTS.
    */
   matches(
     password: string,

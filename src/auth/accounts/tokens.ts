@@ -92,7 +92,7 @@ export class Tokens {
     return { id, accessToken, expiresInSeconds: this.#lifetimeSeconds, expiresAtMs: expiresAt * 1000 };
   }
 
-  /** TOKEN_EXPIRED for a valid token that has expired, else INVALID_CREDENTIALS. */
+  /** Throws TOKEN_EXPIRED for a valid token that has expired, else INVALID_CREDENTIALS. */
   async read(token: string): Promise<TokenClaims> {
     const options = {
       algorithms: [ALGORITHM],

@@ -136,7 +136,7 @@ export class AuditLog {
   }
 
   /**
-   * The entries of a page, newest first, including all entries that were recorded before. Rejects when `signal` is aborted before
+   * The entries of a page, newest first, including all entries that were recorded before. Throws when `signal` is aborted before
    * the last window.
    */
   async list(page: AuditPage, signal?: AbortSignal): Promise<AuditEntry[]> {

@@ -63,7 +63,7 @@ export class AccessTokens {
   }
 
   /**
-   * TOKEN_EXPIRED for a valid token that has expired, else INVALID_CREDENTIALS; DATABASE_UNAVAILABLE before the
+   * Throws TOKEN_EXPIRED for a valid token that has expired, else INVALID_CREDENTIALS; DATABASE_UNAVAILABLE before the
    * keys are known.
    */
   async read(token: string): Promise<AccessClaims> {
@@ -73,7 +73,7 @@ export class AccessTokens {
     return { ...claims, audience };
   }
 
-  /** Resolves with undefined for a token that `read` refuses whatever its resource is. DATABASE_UNAVAILABLE. */
+  /** Resolves with undefined for a token that `read` refuses whatever its resource is. Throws DATABASE_UNAVAILABLE. */
   async readForAny(token: string): Promise<SignedClaims | undefined> {
     try {
       const { aud: _, ...claims } = await this.#verified(token);

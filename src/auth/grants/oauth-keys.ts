@@ -64,7 +64,10 @@ export class OAuthKeys {
     this.#options = options;
   }
 
-  /** The present keys; makes the first, and the next one when it is time. DATABASE_UNAVAILABLE, unless they were read before. */
+  /**
+   * The present keys; makes the first, and the next one when it is time. Throws DATABASE_UNAVAILABLE, unless they were read
+   * before.
+   */
   async current(): Promise<KeySet> {
     const { now } = this.#options.clock;
     if (this.#known !== undefined && now() - this.#known.atMs < CHECK_MS) return this.#known.keys;

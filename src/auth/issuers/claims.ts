@@ -22,7 +22,7 @@ export function claimOf(payload: unknown, name: string): unknown {
     : undefined;
 }
 
-/** INSUFFICIENT_PERMISSIONS when there are too many to be in the token. */
+/** Throws INSUFFICIENT_PERMISSIONS when there are too many to be in the token. */
 export function groupsIn(payload: Claims, name = 'groups'): readonly string[] {
   const groups = claimOf(payload, name);
   const hasElsewhere = isJsonObject(payload._claim_names) && Object.hasOwn(payload._claim_names, name);
@@ -36,7 +36,7 @@ export function groupsIn(payload: Claims, name = 'groups'): readonly string[] {
 
 /**
  * The first role of the settings that one of the groups has; other groups with at least its scopes add their
- * templates. Every pair of a scope and a template is so one that a single group gives. INSUFFICIENT_PERMISSIONS
+ * templates. Every pair of a scope and a template is so one that a single group gives. Throws INSUFFICIENT_PERMISSIONS
  * when no group has a role.
  */
 export function roleForGroups(
@@ -72,7 +72,7 @@ export function hasRights({ require, roles, claims: names }: ProviderSetting, cl
   return needed.every((name) => claimOf(claims, name) !== undefined);
 }
 
-/** The role of the user of a provider. INSUFFICIENT_PERMISSIONS when the user may not sign in. */
+/** The role of the user of a provider. Throws INSUFFICIENT_PERMISSIONS when the user may not sign in. */
 export function roleOfClaims(
   { label, require, roles, everyone, claims: names }: ProviderSetting,
   claims: Claims,
@@ -91,7 +91,7 @@ export function roleOfClaims(
   return roleForGroups(groups, roles, defined);
 }
 
-/** INSUFFICIENT_PERMISSIONS when no claim can be a user name here. */
+/** Throws INSUFFICIENT_PERMISSIONS when no claim can be a user name here. */
 export function usernameIn({ label, claims: names }: ProviderSetting, claims: Claims): string {
   const name =
     claimOf(claims, names.username ?? 'preferred_username') ??

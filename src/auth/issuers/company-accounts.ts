@@ -90,7 +90,7 @@ export class CompanyAccounts {
 
   /**
    * The account of a user who has just signed in at the provider, with the rights that the provider gives now; it
-   * is made at the first sign-in. INSUFFICIENT_PERMISSIONS, DUPLICATE_USERNAME, LAST_ADMIN, DATABASE_UNAVAILABLE.
+   * is made at the first sign-in. Throws INSUFFICIENT_PERMISSIONS, DUPLICATE_USERNAME, LAST_ADMIN, DATABASE_UNAVAILABLE.
    */
   signIn(setting: ProviderSetting, answer: ProviderAnswer): Promise<User> {
     return untilTaken(() => this.#signedIn(setting, answer));
@@ -121,9 +121,10 @@ export class CompanyAccounts {
   }
 
   /**
-   * The answer of a provider about a user in an identity assertion, and, once that is used, the account. An assertion with the
-   * claims from which the role follows counts as a sign-in, unless the provider has said something since; one without them is
-   * only for existing accounts. INSUFFICIENT_PERMISSIONS when the user may not sign in, or has no account that can be used.
+   * The answer of a provider about a user in an identity assertion, and, once that is used, the account. An assertion with
+   * the claims from which the role follows counts as a sign-in, unless the provider has said something since; one without
+   * them is only for existing accounts. Throws INSUFFICIENT_PERMISSIONS when the user may not sign in, or has no account that
+   * can be used.
    */
   async vouched(setting: ProviderSetting, { subject, claims, issuedAtMs }: Vouched) {
     const identity = { issuer: setting.issuer, subject };
@@ -173,7 +174,7 @@ export class CompanyAccounts {
 
   /**
    * Links the account: from now on this user of the provider signs in to it, with the rights that the provider gives; an
-   * earlier link of the account ends. VALIDATION_ERROR for another issuer, and for a user who has an account
+   * earlier link of the account ends. Throws VALIDATION_ERROR for another issuer, and for a user who has an account
    * already.
    */
   async link(user: User, identity: CompanyIdentity): Promise<void> {
@@ -187,7 +188,10 @@ export class CompanyAccounts {
     if (!(await (wasLinked ? restOfChange(linking) : linking))) throw linkedToAnother();
   }
 
-  /** The account is one of this gateway only, and the tokens and grants of the user end; keys stay. NOT_FOUND without a link. */
+  /**
+   * The account is one of this gateway only, and the tokens and grants of the user end; keys stay. Throws NOT_FOUND without a
+   * link.
+   */
   async unlink(user: User): Promise<void> {
     if (!(await this.#endLink(user))) throw notLinked(user.username);
   }
@@ -350,7 +354,7 @@ export class CompanyAccounts {
     });
   }
 
-  /** INSUFFICIENT_PERMISSIONS for an account that an admin has disabled, or changed while it was disabled. */
+  /** Throws INSUFFICIENT_PERMISSIONS for an account that an admin has disabled, or changed while it was disabled. */
   async #enabled(user: User): Promise<User> {
     if (user.isActive) return user;
     const { store, accounts, onChange, clock } = this.#options;

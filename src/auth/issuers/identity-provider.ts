@@ -84,7 +84,7 @@ export class IdentityProvider {
     this.#warn = warn;
   }
 
-  /** A new proof, and where its user signs in. Rejects with ProviderFailure. */
+  /** A new proof, and where its user signs in. Throws ProviderFailure. */
   async begin(redirectUri: string): Promise<{ readonly proof: SignInProof; readonly location: string }> {
     return this.#ask(async ({ library, configuration }) => {
       const proof = {
@@ -104,7 +104,7 @@ export class IdentityProvider {
     });
   }
 
-  /** `answer`: the address to which the provider sent the browser. Rejects with ProviderFailure. */
+  /** `answer`: the address to which the provider sent the browser. Throws ProviderFailure. */
   finish(answer: URL, { state, nonce, verifier }: SignInProof): Promise<ProviderAnswer> {
     return this.#ask(async (known) => {
       const tokens = await known.library.authorizationCodeGrant(known.configuration, answer, {
@@ -119,7 +119,7 @@ export class IdentityProvider {
 
   /**
    * The present answer of the provider about the user of this refresh token. `onRenewed` gets the next refresh token, also when a
-   * later step fails: most of them work once. Rejects with ProviderFailure.
+   * later step fails: most of them work once. Throws ProviderFailure.
    */
   refresh(
     refreshToken: string,

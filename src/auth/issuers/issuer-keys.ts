@@ -25,7 +25,7 @@ const UNKNOWN_MS = 5_000;
 /** Verifying takes longer with longer lists. */
 const MAX_KEYS = 50;
 
-/** Chooses the key of a token. Rejects with JWKSNoMatchingKey. */
+/** Chooses the key of a token. Throws JWKSNoMatchingKey. */
 export type IssuerKeySet = ReturnType<typeof createLocalJWKSet>;
 
 interface KnownKeys {
@@ -53,7 +53,7 @@ export class IssuerKeys {
 
   /**
    * The keys for a token. `isKnown`: it was verified before, so that keys which are a little old are good enough without a wait.
-   * ISSUER_UNAVAILABLE.
+   * Throws ISSUER_UNAVAILABLE.
    */
   async current(isKnown: boolean): Promise<IssuerKeySet> {
     const known = this.#known;
@@ -69,7 +69,7 @@ export class IssuerKeys {
 
   /**
    * Newer keys than `used`, by which a token could not be verified: those that were fetched meanwhile, or else are fetched now.
-   * undefined when `used` was fetched within UNKNOWN_MS. ISSUER_UNAVAILABLE.
+   * undefined when `used` was fetched within UNKNOWN_MS. Throws ISSUER_UNAVAILABLE.
    */
   async newerThan(used: IssuerKeySet): Promise<IssuerKeySet | undefined> {
     const known = this.#known;

@@ -80,7 +80,7 @@ export interface Assertion {
   readonly id: string;
   readonly expiresAtMs: number;
   /**
-   * Makes the account of the user, or changes it, if the assertion says so: to be called once the assertion is used. Rejects as
+   * Makes the account of the user, or changes it, if the assertion says so: to be called once the assertion is used. Throws as
    * CompanyAccounts.signIn.
    */
   readonly user: () => Promise<AssertionUser>;
@@ -121,7 +121,7 @@ export class Issuers implements ForeignTokens {
   }
 
   /**
-   * `isKnown`: the token was verified before. INVALID_CREDENTIALS, TOKEN_EXPIRED; INSUFFICIENT_PERMISSIONS when no
+   * `isKnown`: the token was verified before. Throws INVALID_CREDENTIALS, TOKEN_EXPIRED; INSUFFICIENT_PERMISSIONS when no
    * group has a role; ISSUER_UNAVAILABLE when the keys cannot be read.
    */
   async verify(token: string, isKnown: boolean): Promise<Identity> {
@@ -162,8 +162,9 @@ export class Issuers implements ForeignTokens {
   }
 
   /**
-   * The content of an identity assertion for this client. The caller has to see to it that it is used once. INVALID_CREDENTIALS,
-   * whose message names the fault; TOKEN_EXPIRED, INSUFFICIENT_PERMISSIONS, ISSUER_UNAVAILABLE as `verify`; DATABASE_UNAVAILABLE.
+   * The content of an identity assertion for this client. The caller has to see to it that it is used once. Throws
+   * INVALID_CREDENTIALS, whose message names the fault; TOKEN_EXPIRED, INSUFFICIENT_PERMISSIONS, ISSUER_UNAVAILABLE as
+   * `verify`; DATABASE_UNAVAILABLE.
    */
   async readAssertion(token: string, clientId: string): Promise<Assertion> {
     const provider = this.#signerOf(token, this.#providers);
@@ -311,7 +312,7 @@ interface SubjectRights extends Pick<Assertion, 'user'> {
   readonly scopes: readonly Scope[];
 }
 
-/** INSUFFICIENT_PERMISSIONS when no group of the assertion has a role. */
+/** Throws INSUFFICIENT_PERMISSIONS when no group of the assertion has a role. */
 function rightsOfSubject(
   payload: JWTPayload,
   setting: IssuerSetting,

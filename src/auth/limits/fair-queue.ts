@@ -56,7 +56,7 @@ export class FairQueue {
     this.#started = new WindowCounter({ windowSeconds: SHARE_SECONDS, keys: MAX_SHARES });
   }
 
-  /** Rejects with the refusal when the queue is full, or becomes full while the job waits. */
+  /** Throws the refusal when the queue is full, or becomes full while the job waits. */
   async run<T>({ shares, isKnown }: Shares, job: () => Promise<T>): Promise<T> {
     // A hash, because a share may have any length and the counter keeps it.
     const keys = shares.map((share) => hash('sha256', `${isKnown} ${share}`));

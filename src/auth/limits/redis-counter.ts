@@ -45,7 +45,7 @@ interface RedisCounterOptions {
   readonly clock: Clock;
 }
 
-/** Opens the connection and waits for it for at most 2 s, then warns. ConfigError for an invalid URL. */
+/** Opens the connection and waits for it for at most 2 s, then warns. Throws ConfigError for an invalid URL. */
 export async function openRedisCounter({ url, log, clock }: RedisCounterOptions): Promise<SharedCounter> {
   if (!/^rediss?:\/\//.test(url) || !URL.canParse(url))
     throw new ConfigError('GATEWAY_REDIS_URL: must be redis://[user:password@]host[:port] or rediss://...');

@@ -63,7 +63,7 @@ export class GatewayProofs {
 
   /**
    * The proof for a client with this address. An unknown id gets a proof of a secret that no client has, so that
-   * answers do not reveal which ids exist. TOO_MANY_ATTEMPTS, DATABASE_UNAVAILABLE.
+   * answers do not reveal which ids exist. Throws TOO_MANY_ATTEMPTS, DATABASE_UNAVAILABLE.
    */
   async prove(
     { keyId, nonce }: { readonly keyId: string; readonly nonce: string },

@@ -20,7 +20,10 @@ interface SecretFile {
   readonly hint: string;
 }
 
-/** The line in the file; undefined when there is no file. ConfigError for a file that cannot be read, or that others can read. */
+/**
+ * The line in the file; undefined when there is no file. Throws ConfigError for a file that cannot be read, or that others
+ * can read.
+ */
 export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): Promise<string | undefined> {
   const unreadable = (error: unknown) =>
     new ConfigError(`${path}: ${what} cannot be read: ${codeOf(error) ?? 'unknown'}`, error);
@@ -59,7 +62,7 @@ export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): 
 
 /**
  * Writes the line, with mode 0600, unless the file exists; resolves with the present line, whichever process
- * wrote it, once it survives a power failure. The folder must exist. ConfigError.
+ * wrote it, once it survives a power failure. The folder must exist. Throws ConfigError.
  */
 export async function ensureSecretFile(file: SecretFile, line: string): Promise<string> {
   // This is repeated because another process may have deleted its own file meanwhile, whose secret was void.

@@ -23,7 +23,7 @@ const HINT =
 
 /**
  * The secrets outside the database: the configured ones, else the one in `keyFile`, which is created when it is
- * missing. Undefined without both: then sharedSecret applies. ConfigError for a secret that is too short, and
+ * missing. Undefined without both: then sharedSecret applies. Throws ConfigError for a secret that is too short, and
  * for a file that cannot be created or read or that others can read.
  */
 export async function localSecrets(sources: {
@@ -42,8 +42,8 @@ export async function localSecrets(sources: {
 
 /**
  * The secret that all gateways on one database server share; without a database, a secret of this process alone, whose tokens
- * end with it. DATABASE_UNAVAILABLE. `mayMake`: false for a process that joins others, which have made it; ConfigError when
- * they have not.
+ * end with it. Throws DATABASE_UNAVAILABLE. `mayMake`: false for a process that joins others, which have made it; ConfigError
+ * when they have not.
  */
 export async function sharedSecret(
   { kind, settings }: Pick<Store, 'kind' | 'settings'>,

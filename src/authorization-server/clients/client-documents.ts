@@ -71,7 +71,7 @@ export class ClientDocuments {
     this.#options = options;
   }
 
-  /** Rejects with DocumentFault; DATABASE_UNAVAILABLE. */
+  /** Throws DocumentFault; DATABASE_UNAVAILABLE. */
   find(id: string, causedBy: string): Promise<ClientRecord> {
     const nowMs = this.#options.clock.now();
     const kept = this.#kept.get(id);

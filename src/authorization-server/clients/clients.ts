@@ -87,7 +87,7 @@ export class Clients {
     return this.#options.rule !== 'known';
   }
 
-  /** Resolves with undefined for an unknown client. Rejects with DocumentFault. `isFresh`: as the store has it now. */
+  /** Resolves with undefined for an unknown client. Throws DocumentFault. `isFresh`: as the store has it now. */
   async find(id: string, causedBy: string, isFresh = false): Promise<ClientRecord | undefined> {
     if (id === COMMAND_LINE.id) return COMMAND_LINE;
     const key = clientKeyOf(id);
@@ -115,7 +115,7 @@ export class Clients {
     this.#known.delete(clientKeyOf(id));
   }
 
-  /** Counts a request to register, before anything of it is read. TOO_MANY_ATTEMPTS. */
+  /** Counts a request to register, before anything of it is read. Throws TOO_MANY_ATTEMPTS. */
   admit(address: string): void {
     const nowMs = this.#options.clock.now();
     const ofNetwork = this.#counts.add(networkOf(address), nowMs, 1);

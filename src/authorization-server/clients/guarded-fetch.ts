@@ -40,7 +40,7 @@ export class GuardedFetch {
     this.#client = new OutsideClient(clock, openNetworks);
   }
 
-  /** `causedBy`: the network of the client for which it is done. Rejects with FetchFailure. */
+  /** `causedBy`: the network of the client for which it is done. Throws FetchFailure. */
   async get(
     url: URL,
     causedBy: string,

@@ -102,7 +102,7 @@ export class ProviderSignIns {
 
   /**
    * Sends a browser, which is at the address of the gateway, to the provider; it comes back to the purpose. False
-   * for an unknown provider. Rejects with ProviderFailure while the provider cannot be reached.
+   * for an unknown provider. Throws ProviderFailure while the provider cannot be reached.
    */
   async begin({ request, response, address }: OAuthExchange, id: string, purpose: Purpose): Promise<boolean> {
     const provider = this.#providerOf(id);

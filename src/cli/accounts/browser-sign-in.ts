@@ -145,7 +145,7 @@ async function metadataOf(url: string): Promise<Fields> {
 
 interface Listener {
   readonly redirectUri: string;
-  /** The query of the answer. Rejects after USER_MS. */
+  /** The query of the answer. Throws after USER_MS. */
   readonly answer: Promise<URLSearchParams>;
   close(): void;
 }

@@ -57,7 +57,7 @@ export class GatewayLink {
   }
 
   /**
-   * The answer, whatever its status. Rejects with LostRequest, the reason of the signal, or an error after AWAY_MS
+   * The answer, whatever its status. Throws LostRequest, the reason of the signal, or an error after AWAY_MS
    * without a gateway.
    */
   async send(request: LinkRequest): Promise<Response> {

@@ -139,7 +139,7 @@ interface ImportContext {
 /**
  * Saves the templates, merging their settings with the existing ones, then definitions, instances and views. An
  * instance with the id of an existing one in its template replaces it and keeps its server id; a new one gets the
- * server id of the export if it is free. An unusable part is a problem, not a failure. Rejects with
+ * server id of the export if it is free. An unusable part is a problem, not a failure. Throws
  * DATABASE_UNAVAILABLE; earlier saves stay. Names in the result are `template/id`, `definitions.<id>` and
  * `views.<id>`; `stripped` are the replaced instances that had a variable, header or client secret which the document leaves out.
  */
@@ -236,7 +236,7 @@ class TemplateNames {
     this.#names.add(name);
   }
 
-  /** DUPLICATE_VIEW, REGISTRY_FULL. */
+  /** Throws DUPLICATE_VIEW, REGISTRY_FULL. */
   admit(name: string): void {
     if (this.#views.has(name)) throw duplicateView(name, 'view');
     if (!this.#names.has(name) && this.#names.size >= LIMITS.templates)
@@ -258,7 +258,7 @@ class Bounds {
     this.#bytes = present.reduce((sum, bytes) => sum + bytes, 0);
   }
 
-  /** REGISTRY_FULL when a part of so many bytes would exceed a bound. `before`: those of the part that it replaces. */
+  /** Throws REGISTRY_FULL when a part of so many bytes would exceed a bound. `before`: those of the part that it replaces. */
   admit(bytes: number, before: number | undefined): void {
     const more = { count: before === undefined ? 1 : 0, bytes: bytes - (before ?? 0) };
     refuseOverflow(REGISTRY_BOUNDS[this.#kind], { count: this.#count, bytes: this.#bytes }, more);

@@ -9,8 +9,8 @@ import type { Clock } from '../../domain/time/clock.ts';
 import type { Peer } from './peer-client.ts';
 
 /**
- * The answer of a peer. Rejects with NODE_UNAVAILABLE, also for a body over `maxBytes`, or with the reason of
- * `signal`, which gives the request up.
+ * The answer of a peer. Throws NODE_UNAVAILABLE, also for a body over `maxBytes`, or the reason of `signal`, which gives the
+ * request up.
  */
 export function peerAnswer(
   peer: Peer,

@@ -56,7 +56,7 @@ interface PeerClientOptions {
   readonly isSilent: () => boolean;
   /** It is called when the node refuses connections. */
   readonly suspect: () => void;
-  /** The node does not know the life of this one. Resolves when the present life is known. NODE_UNAVAILABLE. */
+  /** The node does not know the life of this one. Resolves when the present life is known. Throws NODE_UNAVAILABLE. */
   readonly recheck: () => Promise<void>;
   readonly counts?: ClusterCounts | undefined;
 }

@@ -47,7 +47,7 @@ const CUT_MS = 100;
 /** A token may name 1,000 templates, each with 128 characters. */
 const TOKEN_BYTES = 192 * 1024;
 
-/** Opens the listener. Rejects with OperatorError. */
+/** Opens the listener. Throws OperatorError. */
 export async function openPeerListener(options: PeerListenerOptions): Promise<PeerListener> {
   const { clock, host, port, path, tls, headerBytes, onRefused } = options;
   const limits = {

@@ -90,7 +90,7 @@ export class Peers {
 
   /**
    * A promise after a freeze of this node: other nodes may have taken over its sessions. Resolves when that is
-   * known. NODE_UNAVAILABLE.
+   * known. Throws NODE_UNAVAILABLE.
    */
   untilLifeKnown(): Promise<void> | undefined {
     return this.#options.nodes.untilLifeKnown();

@@ -31,7 +31,7 @@ export class LifeDoubt {
 
   /**
    * The result is nearly always undefined: this life goes on. A promise after a freeze, in which others may have ended it:
-   * resolves when the database has answered, and the node goes on as its present life. NODE_UNAVAILABLE 2.5 s after the
+   * resolves when the database has answered, and the node goes on as its present life. Throws NODE_UNAVAILABLE 2.5 s after the
    * beginning of the doubt, or after the last freeze in it.
    */
   untilLifeKnown(): Promise<void> | undefined {

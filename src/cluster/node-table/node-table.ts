@@ -124,7 +124,10 @@ export class NodeTable {
     return nowMs - this.#answeredAtMs >= UNANSWERED_MS && isAlone(this.#rules.state, nowMs);
   }
 
-  /** The life that serves a stored session. DATABASE_UNAVAILABLE: its holder is not known, and the members cannot be read. */
+  /**
+   * The life that serves a stored session. Throws DATABASE_UNAVAILABLE when its holder is not known and the members cannot
+   * be read.
+   */
   async decideSession(row: NodeLife): Promise<SessionDecision> {
     if (row.life !== RELEASED) await this.#lookUp(row.life, () => this.#reads.again());
     const { node } = this.#options.own;
@@ -247,7 +250,7 @@ export class NodeTable {
     return this.#copies.withCopies([this.#rows.ownShownNode(this.life), ...shown]);
   }
 
-  /** Rejects with OperatorError when the row of this life cannot be written within 10 s. */
+  /** Throws OperatorError when the row of this life cannot be written within 10 s. */
   async join(): Promise<void> {
     const { clock, settings, secrets, own, onNotice } = this.#options;
     await this.#reads.now();
@@ -309,7 +312,7 @@ export class NodeTable {
     return life === this.life || this.#known.get(life) !== undefined;
   }
 
-  /** Reads the table if the life is not known. DATABASE_UNAVAILABLE when it cannot be read. */
+  /** Reads the table if the life is not known. Throws DATABASE_UNAVAILABLE when it cannot be read. */
   async #lookUp(life: string, read: () => Promise<void>): Promise<void> {
     if (this.#isKnown(life)) return;
     await read();

@@ -105,7 +105,7 @@ export interface ContainerProgram {
 }
 
 /**
- * Starts a program in a container, without a shell. Rejects when it cannot be started. `signal` ends its
+ * Starts a program in a container, without a shell. Throws when it cannot be started. `signal` ends its
  * connections to the engine.
  */
 export type RunInContainer = (

@@ -19,7 +19,7 @@ export const MAX_LIST_ITEMS = 100_000;
 
 /**
  * The event of a result that arrived. A page of a list has no cursor that leads nowhere: in the legacy era an
- * empty one or one that is not text; in all eras the one that was asked with. BACKEND_UNAVAILABLE for a page that
+ * empty one or one that is not text; in all eras the one that was asked with. Throws BACKEND_UNAVAILABLE for a page that
  * is too large.
  */
 export function resultEvent(
@@ -156,14 +156,14 @@ export async function gatherPages(
 
 const TOO_LARGE = 'it is too large';
 
-/** A page as a value; a large one is parsed in several tasks. BACKEND_UNAVAILABLE for one that is too large. */
+/** A page as a value; a large one is parsed in several tasks. Throws BACKEND_UNAVAILABLE for one that is too large. */
 export async function readPage(field: ListField, page: JsonText, scheduler: TaskScheduler): Promise<unknown> {
   const isLarge = hasMoreValues(page.bytes, LIMITS.parsedAtOnce);
   return isLarge ? parsedPage(field, page, undefined, scheduler) : parsedResult(page);
 }
 
 /**
- * A large page, whose items are parsed in several tasks. BACKEND_UNAVAILABLE when one of them, or the rest, is too
+ * A large page, whose items are parsed in several tasks. Throws BACKEND_UNAVAILABLE when one of them, or the rest, is too
  * large for a task.
  */
 async function parsedPage(

@@ -94,7 +94,7 @@ export class ListReader {
   }
 
   /**
-   * Resolves with what `use` makes of the list, whose values count until then. QUEUE_FULL when there is no room for
+   * Resolves with what `use` makes of the list, whose values count until then. Throws QUEUE_FULL when there is no room for
    * them, BACKEND_UNAVAILABLE when the bytes of a page are needed for others; else rejects as `ask`, `refused` and `use`.
    */
   async read<T>(list: ListField, reading: Reading, use: (list: ReadList) => T | Promise<T>): Promise<T> {
@@ -195,14 +195,14 @@ export class ListReader {
     return digest;
   }
 
-  /** Waits for a turn, in which a page is read. BACKEND_UNAVAILABLE when its bytes are needed for others. */
+  /** Waits for a turn, in which a page is read. Throws BACKEND_UNAVAILABLE when its bytes are needed for others. */
   async turn(answer: SourcedAnswer): Promise<void> {
     const turn = this.#scheduler.turn();
     return turn && this.during(answer, turn);
   }
 
   /**
-   * Counts the bytes of a page until `work` is done, which does not use them. BACKEND_UNAVAILABLE when they are
+   * Counts the bytes of a page until `work` is done, which does not use them. Throws BACKEND_UNAVAILABLE when they are
    * needed for others.
    */
   async during<T>({ event, serverId }: SourcedAnswer, work: Promise<T>): Promise<T> {

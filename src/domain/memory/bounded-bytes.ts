@@ -3,7 +3,7 @@
 /** No bytes, such as the body of a request that has none. */
 export const NO_BYTES = Buffer.alloc(0);
 
-/** All bytes of the pieces; undefined when there are more than `mostBytes`: then no further piece is read. Rejects as they do. */
+/** All bytes of the pieces; undefined when there are more than `mostBytes`: then no further piece is read. Throws as they do. */
 export async function bytesWithin(
   pieces: AsyncIterable<Uint8Array>,
   mostBytes: number,

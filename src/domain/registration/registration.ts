@@ -235,7 +235,7 @@ export function withTemplateAuth(input: InstanceInput, inherited: TemplateAuth |
 }
 
 /**
- * A copy of the `auth` of a template. VALIDATION_ERROR, with the object at `loc`; also for credentials, which
+ * A copy of the `auth` of a template. Throws VALIDATION_ERROR, with the object at `loc`; also for credentials, which
  * belong to instances.
  */
 export function checkedTemplateAuth(written: unknown, loc: InputLocation): TemplateAuth {
@@ -340,7 +340,7 @@ function readProgram(
   return { command, args };
 }
 
-/** The definition after a change. VALIDATION_ERROR. */
+/** The definition after a change. Throws VALIDATION_ERROR. */
 export function changedInstance(
   before: InstanceDefinition,
   change: InstanceChange,
@@ -366,7 +366,7 @@ function readWeight({ weight, metadata }: InstanceChange, loc: InputLocation): n
   throw invalid([...loc, 'metadata', 'weight'], `A weight must be a whole number from 1 to ${MAX_WEIGHT}`);
 }
 
-/** VALIDATION_ERROR for metadata above the limits. */
+/** Throws VALIDATION_ERROR for metadata above the limits. */
 export function checkMetadata({ metadata = {} }: Pick<InstanceInput, 'metadata'>, loc: InputLocation): void {
   if (valuesIn(metadata, MAX_METADATA_VALUES) > MAX_METADATA_VALUES)
     throw invalid([...loc, 'metadata'], `Metadata must have at most ${MAX_METADATA_VALUES} values and keys`);
@@ -379,7 +379,7 @@ export function checkMetadata({ metadata = {} }: Pick<InstanceInput, 'metadata'>
 
 /**
  * A copy of an object with this shape: an embedding program may change its own, and a document in YAML may have
- * values that are not JSON. VALIDATION_ERROR, with the object at `loc`; also for numbers that are not exact.
+ * values that are not JSON. Throws VALIDATION_ERROR, with the object at `loc`; also for numbers that are not exact.
  */
 export function checkedInput<T>(written: unknown, shape: Shape<T>, loc: InputLocation): T {
   const copy = jsonCopy(written);

@@ -30,7 +30,7 @@ export interface AllSessions {
   rowFor(session: McpSession, origin: SessionOrigin): SessionRow | undefined;
   /**
    * Recovers a session of a life that is over, for this owner. Resolves when it is open, or when it does not exist;
-   * undefined when that is certain without a query. Rejects with DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL or
+   * undefined when that is certain without a query. Throws DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL or
    * SHUTTING_DOWN.
    */
   recover<V extends AnySessionValue>(
@@ -78,8 +78,8 @@ export interface RecoverySteps<V extends AnySessionValue> {
   /** False when the session belongs to another path: it is then left alone. */
   isOwn(value: AnySessionValue): value is V;
   /**
-   * It is called before the row is claimed. Rejects with SESSION_NOT_FOUND or TEMPLATE_NOT_FOUND when the session cannot be
-   * recovered: its row is then deleted; and with SESSION_LIMIT.
+   * It is called before the row is claimed. Throws SESSION_NOT_FOUND or TEMPLATE_NOT_FOUND when the session cannot be recovered:
+   * its row is then deleted; and SESSION_LIMIT.
    */
   check(value: V): Promise<void>;
   /** Makes the session again, once this life has claimed its row in this generation. */

@@ -39,7 +39,7 @@ export function decideSession({ node, life }: NodeLife, reader: SessionReader): 
 /** The answers that a node needs about stored sessions where others share the store. */
 export interface SessionHolders {
   /**
-   * Decides which life serves a stored session. Rejects with DATABASE_UNAVAILABLE. Default: there are no other nodes,
+   * Decides which life serves a stored session. Throws DATABASE_UNAVAILABLE. Default: there are no other nodes,
    * and this one serves the sessions of its earlier lives.
    */
   readonly decideSession?: ((row: NodeLife) => Promise<SessionDecision>) | undefined;
@@ -50,7 +50,7 @@ export interface SessionHolders {
   readonly successorOf?: ((key: string) => string | undefined) | undefined;
   /**
    * Whether another node may still store sessions of this life later, because the life goes on or may return
-   * after a freeze. Undefined when no node will. Rejects with DATABASE_UNAVAILABLE.
+   * after a freeze. Undefined when no node will. Throws DATABASE_UNAVAILABLE.
    */
   readonly mayBeStoredLater?: ((life: string) => Promise<boolean> | undefined) | undefined;
 }

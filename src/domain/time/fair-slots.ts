@@ -57,7 +57,7 @@ export class FairSlots {
   }
 
   /**
-   * Runs `start` as soon as there is a slot, and settles as it does. Rejects with the refusal when the wait gets too long, and
+   * Runs `start` as soon as there is a slot, and settles as it does. Throws the refusal when the wait gets too long, and
    * whenever it fails after `signal` was aborted.
    */
   async take<T>(request: SlotRequest<T>): Promise<T> {

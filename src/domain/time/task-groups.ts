@@ -7,7 +7,7 @@ import { TaskScheduler } from './task-scheduler.ts';
 const ITEMS_TOGETHER = 50;
 
 /**
- * Visits the items in order. Rejects with the first error of a visit. `scheduler`: that of the gateway; default one of its
+ * Visits the items in order. Throws the first error of a visit. `scheduler`: that of the gateway; default one of its
  * own, for stores, which belong to no gateway.
  */
 export function eachInGroups<T>(

@@ -114,7 +114,7 @@ export class TaskScheduler {
 
   /**
    * Visits the items in order, and resolves when all visits have returned and their promises have resolved.
-   * Rejects with the first error of a visit; an error that is thrown ends the iteration. Iterations and single
+   * Throws the first error of a visit; an error that is thrown ends the iteration. Iterations and single
    * tasks alternate. `costOf`: as how many tasks of the turn an item counts, once it was visited; default 1.
    */
   each<T>(

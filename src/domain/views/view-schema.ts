@@ -113,7 +113,7 @@ export function viewIssues(value: unknown): ValidationItem[] {
   return [...globIssues(definition), ...sourceIssues(definition), ...renameIssues(definition)];
 }
 
-/** The definition. `id`: the one that it must have. VALIDATION_ERROR. */
+/** The definition. `id`: the one that it must have. Throws VALIDATION_ERROR. */
 export function checkedView(value: unknown, id?: string): ViewDefinition {
   const issues = viewIssues(value);
   if (issues.length === 0 && id !== undefined && (value as ViewDefinition).id !== id)

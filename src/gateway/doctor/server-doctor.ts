@@ -35,7 +35,7 @@ const NAMED = 20;
 const LIST_MS = 30_000;
 const LISTS: readonly ListField[] = ['tools', 'prompts', 'resources', 'resourceTemplates'];
 
-/** Examines each instance of this node, and the lists of the healthy ones. TEMPLATE_NOT_FOUND. */
+/** Examines each instance of this node, and the lists of the healthy ones. Throws TEMPLATE_NOT_FOUND. */
 export async function examineTemplate(
   gateway: Pick<Gateway, 'servers' | 'list' | 'instance'>,
   template: string,

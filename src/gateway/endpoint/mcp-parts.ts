@@ -234,7 +234,7 @@ export class McpParts {
     this.withheld.forget(template);
   }
 
-  /** The backends of a template, or of a deleted template that is in use. TEMPLATE_NOT_FOUND. */
+  /** The backends of a template, or of a deleted template that is in use. Throws TEMPLATE_NOT_FOUND. */
   #of(template: string): Backends {
     const known = this.#backends.get(template);
     if (known !== undefined) return known;

@@ -163,7 +163,7 @@ export class AccountsAtBackends {
 
   /**
    * The address at which the user of this caller connects the shared account; undefined when that takes another user.
-   * DATABASE_UNAVAILABLE.
+   * Throws DATABASE_UNAVAILABLE.
    */
   async #sharedAddressFor(
     { template, id }: InstanceDefinition,

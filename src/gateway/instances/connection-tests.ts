@@ -41,7 +41,7 @@ export class ConnectionTests {
   }
 
   /**
-   * Resolves within TEST_MS, also for an instance that cannot be opened. Rejects like a registration for input that may not be
+   * Resolves within TEST_MS, also for an instance that cannot be opened. Throws like a registration for input that may not be
    * registered; QUEUE_FULL when too many tests run, in all or of this caller, SHUTTING_DOWN.
    */
   async run(

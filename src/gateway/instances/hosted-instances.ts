@@ -47,7 +47,7 @@ export class HostedInstances implements InstanceHost {
 
   /**
    * Opens a conversation once the instance is up. Undefined: the instance has no dedicated conversations.
-   * Rejects when it does not start, or does not run here.
+   * Throws when it does not start, or does not run here.
    */
   async open(wanted: WantedConversation, signal: AbortSignal) {
     const { template, id, ownerId, profile, isShared, link } = wanted;

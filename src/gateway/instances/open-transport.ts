@@ -136,7 +136,7 @@ const MAX_COMMANDS = 4_096;
 export const PROGRAM_STARTS = { least: 4, perProcessor: 2, holdMs: 5_000 } as const;
 const PROGRAMS_AT_ONCE = Math.max(PROGRAM_STARTS.least, PROGRAM_STARTS.perProcessor * availableParallelism());
 
-/** The definition that is really started. Rejects when it must not be; each attempt to start it checks again. */
+/** The definition that is really started. Throws when it must not be; each attempt to start it checks again. */
 async function launch(
   definition: InstanceDefinition,
   { definitions, programs: { protectedPaths = [], user, passEnv } = {} }: OpenTransportOptions,

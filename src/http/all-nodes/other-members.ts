@@ -108,7 +108,7 @@ export class OtherMembers {
 
   /**
    * Sends the request of a client to one other node, as it is but without a body, and returns its answer.
-   * NODE_UNAVAILABLE. Unlike a question it may change something there, so it has no time limit but that of
+   * Throws NODE_UNAVAILABLE. Unlike a question it may change something there, so it has no time limit but that of
    * requests to a silent node, unless there is one.
    */
   async send(

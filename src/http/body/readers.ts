@@ -12,9 +12,9 @@ import type { HttpContext, KoaContext } from '../context.ts';
 import { BodyRequest, type BodySink } from './body-request.ts';
 
 /**
- * Resolves with the result of `use` for the whole body. Calls `onBytes` with a number of bytes before they are kept.
- * Rejects with an error of either, with PAYLOAD_TOO_LARGE over `maxBytes`, which is the same for all requests of a
- * reader, or with ClientGone when the client disconnects.
+ * Resolves with the result of `use` for the whole body. Calls `onBytes` with a number of bytes before they are kept. Throws an
+ * error of either, PAYLOAD_TOO_LARGE over `maxBytes`, which is the same for all requests of a reader, or ClientGone when the
+ * client disconnects.
  */
 export type ReadBody<C = HttpContext> = <T>(
   context: C,

@@ -28,7 +28,7 @@ export function readsRegistry(anyOf: readonly Scope[]): boolean {
 /** True when the principal may use the template, or the view, of this name. */
 export type MayUsePath = (principal: Principal, name: string) => boolean;
 
-/** INSUFFICIENT_PERMISSIONS, or TEMPLATE_NOT_FOUND for a name that the principal may not use; undefined for a caller that is authorized. */
+/** INSUFFICIENT_PERMISSIONS, or TEMPLATE_NOT_FOUND for a name that the principal may not use; undefined for an authorized caller. */
 export function callerRefusalOf(
   principal: Principal,
   anyOf: readonly Scope[],
@@ -78,9 +78,9 @@ function refusalAfter(thrown: unknown): GatewayError | undefined {
 }
 
 /**
- * Counts requests of the caller, up to a total of `count` for this HTTP request, and stores its window in the
- * state, for the headers of the answer. Throws, or rejects with, RATE_LIMIT_EXCEEDED; without a promise when this
- * process counts alone. A caller without a limit is not counted.
+ * Counts requests of the caller, up to a total of `count` for this HTTP request, and stores its window in the state, for the
+ * headers of the answer. Throws RATE_LIMIT_EXCEEDED; without a promise when this process counts alone. A caller without a limit
+ * is not counted.
  */
 export function consumeRateLimit(
   state: RequestState,

@@ -34,7 +34,7 @@ export function visibleServer(gateway: Pick<Gateway, 'server'>, principal: Princ
 }
 
 /**
- * TEMPLATE_NOT_FOUND for a template of a body that the principal may not use. Templates in paths are checked by
+ * Throws TEMPLATE_NOT_FOUND for a template of a body that the principal may not use. Templates in paths are checked by
  * middleware/authorize.ts.
  */
 export function requireRightTo(principal: Principal, template: string): void {

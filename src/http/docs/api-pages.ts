@@ -59,7 +59,7 @@ const { resolve } = createRequire(import.meta.url);
 /** The build copies redoc here. It cannot be a dependency: one of redoc's dependencies names a version that does not exist. */
 const VENDOR = new URL('dist/vendor/', PACKAGE_ROOT);
 
-/** Reads a listed file. Rejects when its package is not installed. */
+/** Reads a listed file. Throws when its package is not installed. */
 async function readAsset({ module, edits = [] }: Asset): Promise<Buffer> {
   const copy = new URL(module, VENDOR);
   const content = await readFile(existsSync(copy) ? copy : resolve(module));

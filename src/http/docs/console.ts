@@ -39,7 +39,7 @@ interface Variants {
 
 /**
  * A file of the built console, or the page for every other name below `/console/`, which its relative links need; what
- * is below such a name is redirected to it. NOT_FOUND when it is not built, and for an unknown asset: a page of an
+ * is below such a name is redirected to it. Throws NOT_FOUND when it is not built, and for an unknown asset: a page of an
  * earlier build requests files of that build, and must not get a page instead of a script.
  */
 export function consoleReply(built: URL = BUILT) {

@@ -25,7 +25,7 @@ const PASSED = [
 ] as const;
 
 /**
- * Resolves when the answer is written, or its client has left. Rejects with the error of an answer that has not
+ * Resolves when the answer is written, or its client has left. Throws the error of an answer that has not
  * begun, or NotHolder.
  */
 export async function relay(context: HttpContext, job: ForwardJob, streams: EventStreams): Promise<void> {

@@ -21,7 +21,7 @@ interface AtHolderOptions {
   readonly clock: Clock;
 }
 
-/** Rejects with NODE_UNAVAILABLE 15 s after the request began to wait, and with every other error of the two. */
+/** Throws NODE_UNAVAILABLE 15 s after the request began to wait, and every other error of the two. */
 export async function serveAtHolder(first: NotHolder, options: AtHolderOptions): Promise<void> {
   const { peerOf, forwardTo, serveHere, clock } = options;
   const untilMs = (first.sinceMs ?? clock.now()) + AT_HOLDER_MS;

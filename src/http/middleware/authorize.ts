@@ -79,11 +79,11 @@ export function authorize(
 }
 
 /**
- * One middleware before the body is read, or none: refuses permitted requests that must be repeated later. RATE_LIMIT_EXCEEDED at
- * the MCP endpoint for a caller without requests left that sends too many messages, even of kinds that do not
- * count as requests. NO_HEALTHY_INSTANCE while the gateway starts, because a template that is not loaded yet is
- * not unknown. QUEUE_FULL for a request to servers of a caller with too many unread bytes.
- * Without `limiter` no messages are counted: another node has counted them.
+ * One middleware before the body is read, or none: refuses permitted requests that must be repeated later. Throws
+ * RATE_LIMIT_EXCEEDED at the MCP endpoint for a caller without requests left that sends too many messages, even of kinds that
+ * do not count as requests. Throws NO_HEALTHY_INSTANCE while the gateway starts, because a template that is not loaded yet is
+ * not unknown. Throws QUEUE_FULL for a request to servers of a caller with too many unread bytes. Without `limiter` no
+ * messages are counted: another node has counted them.
  */
 export function admission(
   { scope, speaks, asksServers = false }: Pick<HttpRoute, 'scope' | 'speaks' | 'asksServers'>,

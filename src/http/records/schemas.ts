@@ -45,7 +45,7 @@ export function cursorOf(list: string, id: string): string {
   return `${hash('sha256', `${list} ${id}`, 'base64url').slice(0, CURSOR_SUM)}${id}`;
 }
 
-/** The id in a cursor; undefined without one. INVALID_CURSOR. */
+/** The id in a cursor; undefined without one. Throws INVALID_CURSOR. */
 export function idIn(list: string, cursor: string | undefined): string | undefined {
   if (cursor === undefined) return undefined;
   const id = cursor.slice(CURSOR_SUM);
@@ -103,7 +103,7 @@ export const NullableTime = nullableText('2026-11-20T12:00:00.000Z');
 /** A time in a query: ISO 8601 with an offset or `Z`. */
 export const QueryTime = Type.Optional(Type.String({ maxLength: 64, examples: ['2026-11-20T12:00:00Z'] }));
 
-/** The time of a field of the query, in ms since 1970. VALIDATION_ERROR. */
+/** The time of a field of the query, in ms since 1970. Throws VALIDATION_ERROR. */
 export function timeIn(field: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const atMs = timestampOf(text);

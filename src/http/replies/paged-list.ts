@@ -44,7 +44,7 @@ interface Listed<T> {
   readonly partial?: readonly string[];
 }
 
-/** A list that is longer than a piece is read and written as its client takes it. INVALID_CURSOR. */
+/** A list that is longer than a piece is read and written as its client takes it. Throws INVALID_CURSOR. */
 export async function pagedList<T>(
   list: string,
   { items, idOf, read, partial = [] }: Listed<T>,

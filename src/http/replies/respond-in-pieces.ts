@@ -8,7 +8,7 @@ import type { PiecesReply } from './reply.ts';
 import { commonHeaders } from './respond.ts';
 import { limitReader } from './unread-answers.ts';
 
-/** Rejects with the error of a piece, which breaks the answer off, or with ClientGone. */
+/** Throws the error of a piece, which breaks the answer off, or ClientGone. */
 export async function respondInPieces(
   { req: request, res: response, state }: HttpContext,
   { status, headers = [], first, others }: PiecesReply,

@@ -168,7 +168,7 @@ async function pageOfNode(
   return { sessions: page.map((session) => recordOf(session, names)), next_cursor: nextCursor };
 }
 
-/** SESSION_NOT_FOUND; NODE_UNAVAILABLE if a node that may have it does not answer. */
+/** Throws SESSION_NOT_FOUND; NODE_UNAVAILABLE if a node that may have it does not answer. */
 async function endAtPeer(
   input: RouteInput<Static<typeof SessionParams>, unknown, unknown>,
   { otherMembers }: Pick<Services, 'otherMembers'>,

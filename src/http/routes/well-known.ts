@@ -51,7 +51,10 @@ function serversOf({ address, issuers = [], hasOwnServer = true }: SignIn): read
   return hasOwnServer ? [address.issuer, ...issuers] : issuers;
 }
 
-/** NOT_FOUND where clients cannot sign in: there is no sign-in, or the gateway was reached by a name that is not its own. */
+/**
+ * Throws NOT_FOUND where clients cannot sign in: there is no sign-in, or the gateway was reached by a name that is not its
+ * own.
+ */
 function documentOf(path: ResourcePath, request: HttpRequest, { signIn }: Pick<Services, 'signIn'>): Reply {
   const base = signIn?.address.baseFor(request.host);
   if (signIn === undefined || base === undefined) throw routeNotFound('GET', request.path);

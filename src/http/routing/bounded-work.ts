@@ -19,7 +19,7 @@ export function boundedChanges(routes: readonly HttpRoute[]): readonly HttpRoute
   });
 }
 
-/** Runs `work` in the share of the caller. QUEUE_FULL. `what`: a plural, such as "running examinations". */
+/** Runs `work` in the share of the caller. Throws QUEUE_FULL. `what`: a plural, such as "running examinations". */
 export async function withinShare<T>(
   shares: UserShares,
   callerId: string,

@@ -93,7 +93,7 @@ export function pathRefused(
 /**
  * Makes a reader that turns a query string (without `?`) into an object, and converts numbers and booleans. The
  * last value of a repeated field counts. Text that cannot be converted stays text, which validation refuses:
- * TypeBox's Convert would turn "5.5" into 5 and "" into 0. VALIDATION_ERROR for NUL characters and encoded
+ * TypeBox's Convert would turn "5.5" into 5 and "" into 0. Throws VALIDATION_ERROR for NUL characters and encoded
  * surrogates.
  */
 export function queryReader(schema: TObject | undefined): (raw: string) => Readonly<Record<string, unknown>> {

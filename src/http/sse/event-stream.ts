@@ -84,7 +84,7 @@ export class EventStreams {
 
   /**
    * Writes events until they complete. The stream opens with the first event, or after a second; an earlier error
-   * rejects, so that it is answered with its own status. Rejects with ClientGone when the client disconnects,
+   * rejects, so that it is answered with its own status. Throws ClientGone when the client disconnects,
    * which also unsubscribes; when its caller loses its rights, the refusal is the last event. `report` has the instance for a
    * stream that opens without an event.
    */

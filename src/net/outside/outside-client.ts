@@ -54,7 +54,7 @@ export class OutsideClient {
     return this.#places.wait(host, maxWaitMs);
   }
 
-  /** Asks the server, and gives the place back. Rejects like `askOutside`, and with the errors of the rules. */
+  /** Asks the server, and gives the place back. Throws like `askOutside`, and the errors of the rules. */
   async ask(
     url: URL,
     place: OutsidePlace,

@@ -47,7 +47,7 @@ export class OutsideFailure extends Error {}
 /** The server did not answer in time. */
 export class OutsideSilence extends OutsideFailure {}
 
-/** Asks a server. Rejects with OutsideFailure, the errors of `read` and `lookup`, or the error of the connection. */
+/** Asks a server. Throws OutsideFailure, the errors of `read` and `lookup`, or the error of the connection. */
 export function askOutside(
   url: URL,
   { alarm, timeoutMs, mostBytes, read, body, handshakes, ...options }: OutsideRequest,

@@ -20,7 +20,7 @@ interface RenewedOptions<T> {
   readonly onWarning: (reason: string) => void;
 }
 
-/** Reads at once, then at intervals. Rejects with the error of the first reading. */
+/** Reads at once, then at intervals. Throws the error of the first reading. */
 export async function readRenewed<T>(
   read: () => Promise<T>,
   { clock, everyMs, isSame, onWarning }: RenewedOptions<T>,

@@ -140,7 +140,7 @@ export class AggregateBackends implements Backends {
 
   /**
    * Makes a session again from its value, under the id that its client has; the client already has the handshake of the value.
-   * `owner`: its owner with its current permissions. Nothing is opened before its first use. SESSION_NOT_FOUND
+   * `owner`: its owner with its current permissions. Nothing is opened before its first use. Throws SESSION_NOT_FOUND
    * when it is over or open, may not move (`session_failover`), or its owner may use other templates than before;
    * SESSION_LIMIT, SHUTTING_DOWN.
    */
@@ -193,7 +193,7 @@ export class AggregateBackends implements Backends {
 
   /**
    * Answers one request of a client without a session, or passes it to `toTemplate` with the names of the template. `bound`: the
-   * template that it continues with. TEMPLATE_NOT_FOUND once the view is deleted.
+   * template that it continues with. Throws TEMPLATE_NOT_FOUND once the view is deleted.
    */
   route(
     request: ExchangeRequest,

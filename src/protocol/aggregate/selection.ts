@@ -25,7 +25,7 @@ export interface Selection {
   limitOf?(listed: string): ViewLimit | undefined;
   /**
    * Counts a call of a listed tool, of which so many a minute are allowed. A promise where other nodes count, too.
-   * RATE_LIMIT_EXCEEDED.
+   * Throws RATE_LIMIT_EXCEEDED.
    */
   countCall?(listed: string, owner: Owner, most: number): Promise<void> | undefined;
   /** The present form of the aggregate for its clients: the same object until that changes. */

@@ -96,9 +96,8 @@ export class LegacyEndpoint {
 
   /**
    * Serves one POST. `parsed` is its JSON, within the bounds of readBody. Checks the message, Mcp-Session-Id and
-   * MCP-Protocol-Version; media types are already checked. Throws, or rejects with, RpcFailure or GatewayError, only
-   * before the answer has begun. Returns a promise only for `initialize`, and where `request.consumeRateLimit` or
-   * `sessionOf` returns one.
+   * MCP-Protocol-Version; media types are already checked. Throws RpcFailure or GatewayError, only before the answer has begun.
+   * Returns a promise only for `initialize`, and where `request.consumeRateLimit` or `sessionOf` returns one.
    */
   post(parsed: unknown, served: ServedRequest): void | Promise<void> {
     if (Array.isArray(parsed)) return this.#postBatch(parsed, served);

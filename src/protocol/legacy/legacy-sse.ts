@@ -138,13 +138,13 @@ export class LegacySse {
     this.#resumed.next(id);
   }
 
-  /** A session that is open, or can be recovered. Throws, or rejects with, RpcFailure (404). */
+  /** A session that is open, or can be recovered. Throws RpcFailure (404). */
   #sessionOf(id: string, { request, backends }: ServedRequest): McpSession | Promise<McpSession> {
     if (id === '') throw unknownSession();
     return sessionOf({ request: { ...request, sseSessionId: id }, backends });
   }
 
-  /** Resolves when the session continues on another stream. Rejects with RpcFailure (404) after RESUME_MS. */
+  /** Resolves when the session continues on another stream. Throws RpcFailure (404) after RESUME_MS. */
   async #resumption(id: string, served: ServedRequest): Promise<void> {
     await this.#sessionOf(id, served);
     if (this.#hasStream(id)) return;

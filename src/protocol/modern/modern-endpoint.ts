@@ -73,8 +73,7 @@ export class ModernEndpoint {
   }
 
   /**
-   * Serves one POST. Throws, or rejects with, RpcFailure, only before the answer has begun. Returns no promise when
-   * there is nothing to wait for.
+   * Serves one POST. Throws RpcFailure, only before the answer has begun. Returns no promise when there is nothing to wait for.
    */
   post(message: ClientRequest | Notification, served: ServedRequest): void | Promise<void> {
     const { request, reply } = served;

@@ -118,7 +118,7 @@ export class ToolIndex {
   /**
    * Names of at most `limit` tools, best first; equal ones in the order of their names. Each word of the query
    * counts by the best of its meanings, and a tool that matches in many words more than one that matches well in a
-   * single one. One search after the other, each word in a task of its own; callers take turns. Rejects when `signal` is
+   * single one. One search after the other, each word in a task of its own; callers take turns. Throws when `signal` is
    * aborted.
    */
   find(query: string, limit: number, { ownerId, signal }: Searcher = {}): Promise<string[]> {

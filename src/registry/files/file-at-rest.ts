@@ -13,8 +13,7 @@ const MAX_LOOKS = 10;
 
 /**
  * Resolves with the result of `read` for a file to which nothing was written for a second; for a path that is not a file, at
- * once. Rejects as `read`, with the reason of the signal, and with RegistryFileError when the file is still being written after
- * 10 s.
+ * once. Throws as `read`, the reason of the signal, and RegistryFileError when the file is still being written after 10 s.
  */
 export async function readAtRest<T>(
   path: string,

@@ -316,7 +316,7 @@ async function parse(text: string, name: string, parsing: ParseOptions): Promise
   }
 }
 
-/** Rejects with a SyntaxError, also for a repeated key, of which YAML refuses each: one of the two entries would be lost. */
+/** Throws a SyntaxError, also for a repeated key, of which YAML refuses each: one of the two entries would be lost. */
 async function parseJson(text: string): Promise<unknown> {
   const value: unknown = JSON.parse(text);
   await new TaskScheduler().each(uniqueKeySteps(text), () => undefined);

@@ -8,7 +8,7 @@ import { VIEWS } from '../../persistence/store.ts';
 import type { Registry } from '../registry.ts';
 
 /**
- * Imports views. Resolves with the skipped ones and the reasons. `isPartial`: none is removed. DATABASE_UNAVAILABLE,
+ * Imports views. Resolves with the skipped ones and the reasons. `isPartial`: none is removed. Throws DATABASE_UNAVAILABLE,
  * SHUTTING_DOWN.
  */
 export async function importViews(

@@ -25,8 +25,8 @@ export interface ParseOptions {
 }
 
 /**
- * The value of a document. Rejects with the reason of the signal, or with an Error whose message names the fault, without text of
- * the document.
+ * The value of a document. Throws the reason of the signal, or an Error whose message names the fault, without text of the
+ * document.
  */
 export async function parseYaml(text: string, options: ParseOptions = {}): Promise<unknown> {
   const answer = text.length > LONG_TEXT ? await parseInThread(text, options) : yamlAnswer(text);
@@ -43,7 +43,7 @@ export function yamlAnswer(text: string): YamlAnswer {
   }
 }
 
-/** Rejects when the thread needs too much memory. */
+/** Throws when the thread needs too much memory. */
 async function parseInThread(
   text: string,
   { memoryBytes = availableMemoryBytes(), signal }: ParseOptions,

@@ -76,7 +76,7 @@ export class DefinitionRegistry {
     }
   }
 
-  /** The stored definition. TEMPLATE_NOT_FOUND. */
+  /** The stored definition. Throws TEMPLATE_NOT_FOUND. */
   get(template: string): TemplateDefinition {
     const stored = this.#definitions.stored(template);
     if (stored === undefined) throw noStoredDefinition(template);
@@ -84,7 +84,7 @@ export class DefinitionRegistry {
   }
 
   /**
-   * The definition that `put` would store. VALIDATION_ERROR, also for a value of a secret; ENDPOINT_NOT_ALLOWED,
+   * The definition that `put` would store. Throws VALIDATION_ERROR, also for a value of a secret; ENDPOINT_NOT_ALLOWED,
    * COMMAND_NOT_ALLOWED.
    */
   async check(template: string, written: unknown): Promise<TemplateDefinition> {
@@ -123,7 +123,7 @@ export class DefinitionRegistry {
     return isNew;
   }
 
-  /** Deletes a stored definition; a template with instances or settings remains. TEMPLATE_NOT_FOUND. */
+  /** Deletes a stored definition; a template with instances or settings remains. Throws TEMPLATE_NOT_FOUND. */
   async delete(template: string): Promise<void> {
     const { store, active, approvals } = this.#deps;
     await this.#changes.run(async () => {
@@ -171,7 +171,7 @@ function duplicateTemplate(template: string): GatewayError {
   return new GatewayError('DUPLICATE_TEMPLATE', `${where}: choose another id.`);
 }
 
-/** The definition, checked by itself. VALIDATION_ERROR. */
+/** The definition, checked by itself. Throws VALIDATION_ERROR. */
 export function checkedDefinition(template: string, written: unknown): TemplateDefinition {
   const issues = (messages: readonly string[]) =>
     validationFailed(messages.map((msg) => ({ loc: ['body'], msg, type: 'value_error' })));

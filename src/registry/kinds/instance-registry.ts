@@ -61,7 +61,7 @@ export class InstanceRegistry {
   }
 
   /**
-   * Stores an instance and starts it; one with the same id in the template is replaced in place. VALIDATION_ERROR;
+   * Stores an instance and starts it; one with the same id in the template is replaced in place. Throws VALIDATION_ERROR;
    * DUPLICATE_SERVER when an entry of a file or of sync would replace an instance of another source, ENDPOINT_NOT_ALLOWED for a
    * denied address, COMMAND_NOT_ALLOWED for a command with a protected path; BACKEND_UNAVAILABLE when the instance is not healthy
    * after `waitMs`, or its program does not exist, SERVER_NOT_FOUND when it was removed meanwhile.
@@ -106,7 +106,7 @@ export class InstanceRegistry {
 
   /**
    * Registers entries of a file or of sync with one change of the store. False, and no instance is changed, when one of them
-   * cannot be registered, or another node changed one meanwhile: `register` tells why. DATABASE_UNAVAILABLE.
+   * cannot be registered, or another node changed one meanwhile: `register` tells why. Throws DATABASE_UNAVAILABLE.
    */
   async registerTogether(
     entries: readonly {
@@ -171,7 +171,7 @@ export class InstanceRegistry {
 
   /**
    * Removes an instance from the pool and from the store; its running calls may finish. An instance of a file or of sync leaves a
-   * tombstone, so that the next import does not add it again. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND.
+   * tombstone, so that the next import does not add it again. Throws TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND.
    */
   deregister(template: string, id: string): Promise<void> {
     return this.#changes.run(async () => {
@@ -205,7 +205,10 @@ export class InstanceRegistry {
     });
   }
 
-  /** Changes an instance. Another era opens it again. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR, REGISTRY_FULL. */
+  /**
+   * Changes an instance. Another era opens it again. Throws TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR,
+   * REGISTRY_FULL.
+   */
   async change(template: string, id: string, written: InstanceChange): Promise<InstanceDefinition> {
     const change = checkedInstanceChange(written);
     return this.#changes.run(async () => {
@@ -226,7 +229,7 @@ export class InstanceRegistry {
     return this.#deps.store.instances.findTombstones(template, ids);
   }
 
-  /** COMMAND_NOT_ALLOWED. To be called outside of a change: the file system may take seconds to answer. */
+  /** Throws COMMAND_NOT_ALLOWED. To be called outside of a change: the file system may take seconds to answer. */
   async #refuseExposing(input: InstanceInput, { container }: RegisterOptions): Promise<void> {
     const written = commandWords(input);
     if (!runsProgram(input) || 'problem' in written) return; // `#define` refuses it

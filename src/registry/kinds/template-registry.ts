@@ -34,7 +34,7 @@ export class TemplateRegistry {
     this.#changes = changes;
   }
 
-  /** Creates the template if there is none, and merges these settings into its own. VALIDATION_ERROR. */
+  /** Creates the template if there is none, and merges these settings into its own. Throws VALIDATION_ERROR. */
   async ensure(template: string, loadBalancer: LoadBalancerSettings, auth?: TemplateAuth): Promise<void> {
     checkName(template);
     const change = checkedTemplate(template, loadBalancer, auth);
@@ -42,7 +42,10 @@ export class TemplateRegistry {
     await this.#deps.approvals.settled(template);
   }
 
-  /** Merges settings into those of a template, replaces its `auth`; null removes one. TEMPLATE_NOT_FOUND, VALIDATION_ERROR. */
+  /**
+   * Merges settings into those of a template, replaces its `auth`; null removes one. Throws TEMPLATE_NOT_FOUND,
+   * VALIDATION_ERROR.
+   */
   async change(
     template: string,
     loadBalancer: LoadBalancerChange,
@@ -60,8 +63,9 @@ export class TemplateRegistry {
   }
 
   /**
-   * Deletes a template and its settings. TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances on any node. A template with
-   * a definition remains, with the default settings. `admit` throws when the caller may not delete a template of this policy.
+   * Deletes a template and its settings. Throws TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances on any node. A
+   * template with a definition remains, with the default settings. `admit` throws when the caller may not delete a template
+   * of this policy.
    */
   delete(template: string, admit?: (policy: TemplatePolicy) => void): Promise<void> {
     return this.#changes.run(async () => {

@@ -54,7 +54,7 @@ export class ViewRegistry {
     this.#changes = changes;
   }
 
-  /** DUPLICATE_VIEW: no template may have the name of a view. */
+  /** Throws DUPLICATE_VIEW when a view has the name. */
   refuseTemplate(template: string): void {
     if (this.#views.has(template)) throw duplicateView(template, 'view');
   }
@@ -69,8 +69,8 @@ export class ViewRegistry {
   }
 
   /**
-   * Stores a view, and puts it in force. DUPLICATE_VIEW for the name of a template, PRECONDITION_FAILED, REGISTRY_FULL; errors of
-   * `admit`.
+   * Stores a view, and puts it in force. Throws DUPLICATE_VIEW for the name of a template, PRECONDITION_FAILED,
+   * REGISTRY_FULL; errors of `admit`.
    */
   put(
     definition: ViewDefinition,
@@ -100,7 +100,7 @@ export class ViewRegistry {
 
   /**
    * Stores the owners of bare names, as far as nothing else was stored for them meanwhile. Nothing for a view that is gone.
-   * DATABASE_UNAVAILABLE.
+   * Throws DATABASE_UNAVAILABLE.
    */
   async saveNames(id: string, merge: (names: NameTargets) => NameTargets): Promise<void> {
     await this.#changing(id, {}, async (before) => {
@@ -115,7 +115,7 @@ export class ViewRegistry {
 
   /**
    * Deletes a view; one of the registry file leaves a tombstone, so that the next import does not add it again.
-   * VIEW_NOT_FOUND, PRECONDITION_FAILED; errors of `admit`.
+   * Throws VIEW_NOT_FOUND, PRECONDITION_FAILED; errors of `admit`.
    */
   async delete(id: string, condition: ViewCondition = {}): Promise<void> {
     await this.#changing(id, condition, async (before) => {

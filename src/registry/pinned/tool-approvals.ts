@@ -109,7 +109,7 @@ export class ToolApprovals {
     }
   }
 
-  /** Reads the approvals from the store if something is pinned, or will be by these. DATABASE_UNAVAILABLE. */
+  /** Reads the approvals from the store if something is pinned, or will be by these. Throws DATABASE_UNAVAILABLE. */
   async read(templates: readonly StoredTemplate[], views: readonly ViewDefinition[]): Promise<void> {
     const isAnyPinned = this.#templates.size > 0 || this.#views.size > 0;
     const willBe =
@@ -135,8 +135,9 @@ export class ToolApprovals {
   }
 
   /**
-   * Completes a change of a template that may have been pinned or released here: drops its approvals, or begins to approve the
-   * tools that its instances list now, or, if none does, the first list of one. A part of that change. DATABASE_UNAVAILABLE.
+   * Completes a change of a template that may have been pinned or released here: drops its approvals, or begins to approve
+   * the tools that its instances list now, or, if none does, the first list of one. A part of that change. Throws
+   * DATABASE_UNAVAILABLE.
    */
   async settle(
     template: string,
@@ -155,7 +156,7 @@ export class ToolApprovals {
 
   /**
    * After a change with `settle`, and not a part of it, because servers are waited for: resolves when the tools that were listed
-   * are approved. DATABASE_UNAVAILABLE, when the change itself is stored.
+   * are approved. Throws DATABASE_UNAVAILABLE, when the change itself is stored.
    */
   async settled(template: string): Promise<void> {
     const first = this.#firstLists.get(template);
@@ -164,7 +165,7 @@ export class ToolApprovals {
 
   /**
    * Forgets the approvals of a template or view that was pinned or released here, also those of an earlier one with this name. A
-   * part of that change. DATABASE_UNAVAILABLE.
+   * part of that change. Throws DATABASE_UNAVAILABLE.
    */
   async forget(id: string): Promise<void> {
     const others = [...(this.#stored ?? [])].filter(([scope]) => scope !== id);
@@ -179,7 +180,7 @@ export class ToolApprovals {
     return this.#views.get(view)?.scope.isFirst === true;
   }
 
-  /** Approves the tools that `list` lists if nothing is approved yet. DATABASE_UNAVAILABLE. */
+  /** Approves the tools that `list` lists if nothing is approved yet. Throws DATABASE_UNAVAILABLE. */
   async approveFirst(id: string, list: () => Promise<unknown>): Promise<void> {
     const scope = this.#of(id);
     if (scope?.isFirst !== true) return;
@@ -195,7 +196,7 @@ export class ToolApprovals {
     });
   }
 
-  /** The tools of a pinned template or view, sorted by name. DATABASE_UNAVAILABLE. */
+  /** The tools of a pinned template or view, sorted by name. Throws DATABASE_UNAVAILABLE. */
   async states(id: string): Promise<ToolState[]> {
     const states = this.#of(id)?.states(await this.#deps.store.definitionsOf(id)) ?? [];
     return this.#takenOf(id, states);
@@ -244,7 +245,7 @@ export class ToolApprovals {
 
   /**
    * Approves the waiting definitions of these tools, or of all; resolves with the tools that waited. `digests`: only these
-   * definitions. TOOL_NOT_FOUND for a tool that is neither listed nor approved; DATABASE_UNAVAILABLE.
+   * definitions. Throws TOOL_NOT_FOUND for a tool that is neither listed nor approved; DATABASE_UNAVAILABLE.
    */
   async approve(
     id: string,

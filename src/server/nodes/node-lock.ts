@@ -58,9 +58,9 @@ interface NodeOfServerOptions {
 }
 
 /**
- * Locks a node of a database server. Clocks are not compared: a start that finds a row watches it for 10 s, and replaces it if
- * it does not change; at once when its process ran on this machine, among the same process ids, and is gone. ConfigError if it
- * changes, DATABASE_UNAVAILABLE.
+ * Locks a node of a database server. Clocks are not compared: a start that finds a row watches it for 10 s, and replaces it
+ * if it does not change; at once when its process ran on this machine, among the same process ids, and is gone. Throws
+ * ConfigError if it changes, DATABASE_UNAVAILABLE.
  */
 export async function lockNodeOfServer(
   settings: SettingStore,

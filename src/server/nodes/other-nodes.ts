@@ -43,8 +43,7 @@ interface OtherNodesOptions extends Pick<ServerStart, 'config' | 'log' | 'worker
 }
 
 /**
- * Reads the keys of the channel, which `join` opens. Rejects with ConfigError, and with OperatorError for certificates that
- * cannot be used.
+ * Reads the keys of the channel, which `join` opens. Throws ConfigError, and OperatorError for certificates that cannot be used.
  */
 export async function openOtherNodes(
   { config, log, worker, closeLater }: ServerStart,
@@ -120,7 +119,7 @@ export class OtherNodes {
     };
   }
 
-  /** Opens the channel, joins the members, and shares limits, logins and tasks with them. Rejects with OperatorError. */
+  /** Opens the channel, joins the members, and shares limits, logins and tasks with them. Throws OperatorError. */
   async join(gateway: Gateway, auth: Auth, signal: AbortSignal | undefined): Promise<void> {
     const { config, exist, log, ids, worker, life, keys, hasCertificates } = this.#options;
     const report = () => ({
@@ -237,8 +236,8 @@ export class OtherNodes {
 }
 
 /**
- * The settings `cluster.tls`, all three or none. Undefined without certificates of the operator. Rejects with
- * ConfigError, and with OperatorError for files that cannot be used.
+ * The settings `cluster.tls`, all three or none. Undefined without certificates of the operator. Throws ConfigError, and
+ * OperatorError for files that cannot be used.
  */
 async function certificatesOf(
   { cert, key, ca }: Config['cluster']['tls'],

@@ -69,7 +69,7 @@ interface DatabaseHost {
   readonly port: number;
 }
 
-/** Rejects with OperatorError. */
+/** Throws OperatorError. */
 export async function openPeerChannel(options: PeerChannelOptions): Promise<PeerChannel> {
   const { config, nodeId, life, keys, audit, log, serve, host, join, socket } = options;
   const { listen, advertise } = config.cluster;

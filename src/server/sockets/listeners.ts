@@ -96,7 +96,7 @@ const SWEEP_MS = 20;
 
 /**
  * Opens all listeners or none. Of the default ports one in use is a warning and both in use are an error; a configured port
- * must be free. `target` may serve requests by another function later. Rejects with ListenError.
+ * must be free. `target` may serve requests by another function later. Throws ListenError.
  */
 export async function openListeners(
   { listeners, portsDefaulted }: Pick<Config, 'listeners' | 'portsDefaulted'>,

@@ -64,7 +64,7 @@ export class Ports {
     });
   }
 
-  /** Opens the ports. Rejects with ListenError. `closeLater` takes the close function of each part as soon as it is open. */
+  /** Opens the ports. Throws ListenError. `closeLater` takes the close function of each part as soon as it is open. */
   async open(closeLater: (close: () => Promise<unknown>) => void): Promise<OpenPorts> {
     const { connections } = this;
     const options = { connections, tls: this.#tls, kept: this.#kept };
@@ -90,8 +90,8 @@ export class Ports {
 }
 
 /**
- * Resolves with undefined without the settings. Rejects with ConfigError for one without the other, and with OperatorError for
- * files that cannot be used.
+ * Resolves with undefined without the settings. Throws ConfigError for one without the other, and OperatorError for files that
+ * cannot be used.
  */
 export async function publicTlsOf(
   { tls: { cert, key } }: Config,

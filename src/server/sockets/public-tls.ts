@@ -22,7 +22,7 @@ const OPEN_TO_OTHERS = 0o026;
 /** Refused, too, unless the gateway runs as root: read for the group. */
 const OPEN_TO_GROUP = 0o040;
 
-/** Rejects with OperatorError for files that cannot be used. */
+/** Throws OperatorError for files that cannot be used. */
 export async function openPublicTls(
   { cert, key }: { readonly cert: string; readonly key: string },
   log: Pick<Logger, 'warn' | 'info'>,
@@ -48,7 +48,7 @@ export async function openPublicTls(
   };
 }
 
-/** Resolves with the end of the certificate in these files. Rejects like `openPublicTls`. */
+/** Resolves with the end of the certificate in these files. Throws like `openPublicTls`. */
 export async function endOfCertificate(files: Pair): Promise<CertificateEnd> {
   const { cert } = await readPair(files.cert, files.key);
   return certificateEndOf(cert, systemClock.wall());
@@ -59,7 +59,7 @@ interface Pair {
   readonly key: string;
 }
 
-/** Rejects with OperatorError of one line. */
+/** Throws OperatorError of one line. */
 async function readPair(certPath: string, keyPath: string): Promise<Pair> {
   const [cert, key] = await Promise.all([textOf('tls.cert', certPath), textOf('tls.key', keyPath)]);
   try {

@@ -30,7 +30,7 @@ const AT_ONCE = { isExpected: false, opensAtOnce: true };
 const IS_CONNECTED: Closed = { reason: 'its account was connected', ...AT_ONCE };
 const IS_DISCONNECTED: Closed = { reason: 'its account has to be connected', ...AT_ONCE };
 
-/** `open`: with these tokens. Rejects like opening any transport. */
+/** `open`: with these tokens. Throws like opening any transport. */
 export async function openWithAccount(
   account: BackendAccount,
   definition: InstanceDefinition,

@@ -376,11 +376,11 @@ export interface HttpExchangeHost {
   receiveNotification(message: NotificationMessage, exchange: HttpExchange): void;
   receiveRequest(message: RequestMessage, exchange: HttpExchange): void;
   /**
-   * Replaces this lost session, unless that was done. Rejects like openSession, also when the backend has changed its era.
+   * Replaces this lost session, unless that was done. Throws like openSession, also when the backend has changed its era.
    * Undefined when the conversation ends with its session.
    */
   replaceSession(lost: HttpSession): Promise<void> | undefined;
-  /** Opens a session like that of the conversation, and deletes it. Rejects like openSession. */
+  /** Opens a session like that of the conversation, and deletes it. Throws like openSession. */
   tryAnother(): Promise<void>;
   /** Ends the conversation, unless a session of the same era can replace the lost one. */
   sessionLost(): void;

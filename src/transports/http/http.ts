@@ -27,7 +27,7 @@ export const open: OpenOfKind = managed(openHttp);
 const MAX_HANDSHAKES = 16;
 
 /**
- * Tries HTTP+SSE at the same URL when Streamable HTTP was refused. If that fails, too, the first failure counts. Rejects with
+ * Tries HTTP+SSE at the same URL when Streamable HTTP was refused. If that fails, too, the first failure counts. Throws
  * BACKEND_UNAVAILABLE, `delivered: 'no'`; nothing is left open then.
  * Source: MCP 2025-03-26 basic/transports#backwards-compatibility.
  */

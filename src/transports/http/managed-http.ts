@@ -40,7 +40,7 @@ const LADDER: KillLadder = { stdinEndMs: 0, terminateMs: TERMINATE_MS };
 
 /**
  * Starts the program of a definition that has both `command` and `endpoint`, and shakes hands as soon as it listens.
- * The program gets its port in PORT unless the definition sets that. Rejects with BACKEND_UNAVAILABLE, `delivered:
+ * The program gets its port in PORT unless the definition sets that. Throws BACKEND_UNAVAILABLE, `delivered:
  * 'no'`, with the last lines of stderr, and the program stopped.
  */
 async function openManaged(

@@ -11,7 +11,7 @@ import { SseChannel } from './sse-channel.ts';
 
 export const open: OpenOfKind = managed(openSse);
 
-/** Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`; nothing is left open then. */
+/** Throws BACKEND_UNAVAILABLE, `delivered: 'no'`; nothing is left open then. */
 export async function openSse(
   definition: InstanceDefinition,
   options: OpenOptions,

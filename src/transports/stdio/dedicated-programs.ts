@@ -56,8 +56,8 @@ export class DedicatedPrograms {
   }
 
   /**
-   * Opens a program in the legacy era, or, if `mayBeModern`, in the modern one when it speaks no other. The caller
-   * ends it. Rejects like the handshake, with `openingRefused`, and with BACKEND_UNAVAILABLE after `close`.
+   * Opens a program in the legacy era, or, if `mayBeModern`, in the modern one when it speaks no other. The caller ends it.
+   * Throws like the handshake, `openingRefused`, and BACKEND_UNAVAILABLE after `close`.
    */
   async open({ ownerId, isShared = false, ...opening }: DedicatedOpening): Promise<Channel> {
     const start = async (): Promise<Channel> => {

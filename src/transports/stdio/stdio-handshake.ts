@@ -37,7 +37,7 @@ const PROBE_TIMEOUT_MS = 3_000;
 /**
  * Starts the program that all clients share and determines its era: modern if it speaks that. If the first opening of an
  * instance fails because the program exits instead of answering the probe, the program is started once more, within the same
- * time, without a probe. Rejects like `openOnPipe`.
+ * time, without a probe. Throws like `openOnPipe`.
  */
 export async function openShared<C extends StdioChannel>(
   start: () => C,
@@ -66,7 +66,7 @@ export async function openShared<C extends StdioChannel>(
 }
 
 /**
- * Opens the channel of a program, the modern era first when there is a `probe`. Rejects after the program was stopped, with its
+ * Opens the channel of a program, the modern era first when there is a `probe`. Throws after the program was stopped, with its
  * last lines of stderr.
  */
 export async function openOnPipe(channel: Channel, options: PipeOpening, probe?: Probe): Promise<void> {

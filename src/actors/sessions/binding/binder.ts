@@ -84,9 +84,9 @@ export class Binder {
   }
 
   /**
-   * Tries to open a binding at one instance after another. An opening that is slow over a network continues beside the
-   * next one; the first binding that opens is used, and the others are closed. Rejects with the last failure, or with
-   * NO_HEALTHY_INSTANCE, and leaves nothing open then. Source: ADR 40.
+   * Tries to open a binding at one instance after another. An opening that is slow over a network continues beside the next one;
+   * the first binding that opens is used, and the others are closed. Throws the last failure, or NO_HEALTHY_INSTANCE, and leaves
+   * nothing open then. Source: ADR 40.
    */
   findBinding(options: SearchOptions): Promise<Binding> {
     return searchBinding(this.deps, options, (ref, signal) => this.#open(ref, { ...options, signal }));
@@ -162,7 +162,7 @@ export class Binder {
 
 /**
  * Takes a conversation, and resolves when it is open. `inner` is undefined where the backend keeps no dedicated
- * conversations. Rejects with the error of the opening; aborting ends the use.
+ * conversations. Throws the error of the opening; aborting ends the use.
  */
 async function useAt(ref: InstanceRef, needs: SearchOptions): Promise<ConversationUse> {
   const { group, ownerId, profile, session, signal } = needs;

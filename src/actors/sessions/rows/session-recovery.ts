@@ -58,7 +58,7 @@ export class SessionRecovery {
    * - a text that is not a session id,
    * - a session that was recently not found,
    * - an id of this life, while it has released no session.
-   * Rejects with NotHolder when another life holds the session, and with DATABASE_UNAVAILABLE, NODE_UNAVAILABLE, SESSION_LIMIT
+   * Throws NotHolder when another life holds the session, and DATABASE_UNAVAILABLE, NODE_UNAVAILABLE, SESSION_LIMIT
    * or SHUTTING_DOWN. Throws QUEUE_FULL.
    */
   recover<V extends AnySessionValue>(

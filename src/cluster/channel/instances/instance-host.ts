@@ -17,7 +17,7 @@ export interface InstanceHost {
   has(template: string, id: string): boolean;
   /**
    * Opens a conversation once the instance is up; without `profile` the one that clients share. Undefined: it has
-   * no dedicated conversations. Rejects when the instance does not start, or does not run here.
+   * no dedicated conversations. Throws when the instance does not start, or does not run here.
    */
   open(wanted: WantedConversation, signal: AbortSignal): Promise<HostedConversation | undefined>;
 }

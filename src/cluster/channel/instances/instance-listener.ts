@@ -305,7 +305,7 @@ function unauthorized(): Refused {
   return new Refused('unauthorized caller', 403, undefined, cause);
 }
 
-/** The bytes of a request count until the end of the answer. QUEUE_FULL. */
+/** The bytes of a request count until the end of the answer. Throws QUEUE_FULL. */
 function count(budget: UserShares, callerId: string, bytes: number, answer: ExchangeAnswer): void {
   if (!(bytes <= REQUEST_BYTES) || !budget.take(callerId, bytes)) throw tooManyMessages();
   answer.onOver(() => budget.release(callerId, bytes));

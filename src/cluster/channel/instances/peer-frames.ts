@@ -257,8 +257,8 @@ export function exchangeBody(conversation: string, request: ExchangeRequest): Bu
 }
 
 /**
- * The exchange in the body of a request. BACKEND_UNAVAILABLE, not delivered, for anything else. `trace`: the fields for the
- * backend.
+ * The exchange in the body of a request. Throws BACKEND_UNAVAILABLE, not delivered, for anything else. `trace`: the fields
+ * for the backend.
  */
 export function exchangeIn(body: Buffer): {
   readonly conversation: string;
@@ -313,7 +313,7 @@ function isExchangeHead(
   return bytes <= restBytes;
 }
 
-/** The object in the body of any other request. BACKEND_UNAVAILABLE, not delivered, for anything else. */
+/** The object in the body of any other request. Throws BACKEND_UNAVAILABLE, not delivered, for anything else. */
 export function objectIn(body: Buffer): JsonObject {
   let value: unknown;
   try {

@@ -52,7 +52,7 @@ interface PeerTransportOptions extends PeerLinkOptions {
 }
 
 /**
- * Opens the conversation that clients share. Rejects with the error of the other node, or BACKEND_UNAVAILABLE,
+ * Opens the conversation that clients share. Throws the error of the other node, or BACKEND_UNAVAILABLE,
  * `delivered: 'no'`.
  */
 export async function openPeerTransport(options: PeerTransportOptions): Promise<Transport> {

@@ -29,7 +29,7 @@ export interface PeerCertificates extends PeerTls {
 }
 
 /**
- * Rejects with OperatorError for files that cannot be used. `onWarning` gets one line when renewed files cannot be used (the
+ * Throws OperatorError for files that cannot be used. `onWarning` gets one line when renewed files cannot be used (the
  * previous ones stay in use), and while the certificate expires.
  */
 export async function readCertificates(

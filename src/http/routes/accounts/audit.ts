@@ -90,7 +90,7 @@ function callRecord(call: AuditedCall): Static<typeof CallRecord> {
 }
 
 const TextFilter = Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.auditTextUnits }));
-/** The beginning of the ids of that time. VALIDATION_ERROR. */
+/** The beginning of the ids of that time. Throws VALIDATION_ERROR. */
 function idOfTime(field: 'from' | 'to', text: string | undefined): string | undefined {
   const atMs = timeIn(field, text);
   return atMs === undefined ? undefined : idAt(atMs);

@@ -107,7 +107,7 @@ export const clientRoutes: readonly HttpRoute[] = [
   }),
 ];
 
-/** NOT_FOUND where there is no authorization server. */
+/** Throws NOT_FOUND where there is no authorization server. */
 async function clientsOf({ authorizationServer }: Services): Promise<Clients> {
   if (authorizationServer === undefined)
     throw new GatewayError('NOT_FOUND', 'Sign-in of MCP clients is off: see auth.oauth.');

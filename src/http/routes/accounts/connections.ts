@@ -157,7 +157,7 @@ export function auditConnections(
 }
 
 /**
- * What an instance wants an account for, if the caller may use its template. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND;
+ * What an instance wants an account for, if the caller may use its template. Throws TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND;
  * VALIDATION_ERROR: it wants none.
  */
 function targetOf(

@@ -102,8 +102,8 @@ function groupOf(name: string): string {
 }
 
 /**
- * Reads names, former names and groups of them. VALIDATION_ERROR for any other name. The types of events to read. A former
- * name selects some events of its type only: `excludes` is true for the others.
+ * The types of events that names, former names and groups of names select. A former name selects some events of its type
+ * only: `excludes` is true for the others. Throws VALIDATION_ERROR for any other name.
  */
 function selectionOf(list: string): {
   readonly types: ReadonlySet<string>;

@@ -79,7 +79,7 @@ function commandRoute(command: 'drain' | 'resume', summary: string): HttpRoute {
   });
 }
 
-/** NOT_FOUND for an unknown id; NODE_UNAVAILABLE for a node that is not a live member, or does not answer. */
+/** Throws NOT_FOUND for an unknown id; NODE_UNAVAILABLE for a node that is not a live member, or does not answer. */
 function askOther(
   own: ShownNode | undefined,
   others: readonly ShownNode[],

@@ -70,7 +70,7 @@ export const serverDoctorRoutes: readonly HttpRoute[] = [
   }),
 ];
 
-/** Examines in the share of the caller. QUEUE_FULL. */
+/** Examines in the share of the caller. Throws QUEUE_FULL. */
 async function examine(services: Services, template: string, callerId: string, signal: AbortSignal) {
   const { gateway, clock, scheduler, examinations, deniedNetworks = DENIED_NETWORKS } = services;
   return withinShare(examinations, callerId, 'running examinations of servers', async () => {

@@ -157,7 +157,7 @@ function changeIn(body: Static<typeof TemplateChange>) {
   return 'auth' in body ? { ...body, load_balancer: {} } : { load_balancer: body, auth: undefined };
 }
 
-/** A caller that may not approve tools must not end the need for it. INSUFFICIENT_PERMISSIONS. */
+/** A caller that may not approve tools must not end the need for it. Throws INSUFFICIENT_PERMISSIONS. */
 export function requireAdminToApprove(principal: Principal, settings: { readonly approve?: unknown }): void {
   if (settings.approve !== undefined && !mayDo(principal, ['admin']))
     throw insufficientPermissions(['admin']);

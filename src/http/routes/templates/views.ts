@@ -179,7 +179,7 @@ export function visibleView(principal: Principal, gateway: Pick<Gateway, 'views'
   return view;
 }
 
-/** Requires rights to all tools of the templates of a view, since the view may give them to others. TEMPLATE_NOT_FOUND. */
+/** Requires rights to all tools of the templates of a view, since the view may give them to others. Throws TEMPLATE_NOT_FOUND. */
 function requireTemplates(principal: Principal, { from }: ViewDefinition): void {
   const refused = from.find(({ template }) => !mayUseAll(principal, template));
   if (refused !== undefined) throw templateNotFound(refused.template);
@@ -188,7 +188,7 @@ function requireTemplates(principal: Principal, { from }: ViewDefinition): void 
 /**
  * Requires all tools of the templates of the view as it was. Requires an admin, too, for a change of `approve`; for a view that
  * an account or a role names, since the change alters the rights of others; and for a view with `confirm`, which the change
- * could make ineffective. `after`: the new definition. Default: the view is deleted. TEMPLATE_NOT_FOUND,
+ * could make ineffective. `after`: the new definition. Default: the view is deleted. Throws TEMPLATE_NOT_FOUND,
  * INSUFFICIENT_PERMISSIONS; DATABASE_UNAVAILABLE.
  */
 async function requireRightToWrite(

@@ -304,7 +304,7 @@ export class AggregateLists {
     return crawl;
   }
 
-  /** Reads all pages; none of a list that the server does not offer. A text is its refusal. Rejects when no instance answers. */
+  /** Reads all pages; none of a list that the server does not offer. A text is its refusal. Throws when no instance answers. */
   async #crawl(list: ListField, template: string, client: Client): Promise<Crawled | string> {
     const backends = this.#deps.backendsOf(template);
     let instanceId: string | undefined;

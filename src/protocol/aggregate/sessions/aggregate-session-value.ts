@@ -54,7 +54,7 @@ export function isAggregateRecoverable(
   return unsafeIn.every(movesUnsafe);
 }
 
-/** The handshake result that its client got. SESSION_NOT_FOUND. */
+/** The handshake result that its client got. Throws SESSION_NOT_FOUND. */
 export function checkRecoverable(value: AggregateSessionValue, owner: Owner, movesUnsafe: MovesUnsafe) {
   const { endReason, greeted } = value;
   if (endReason !== undefined) throw sessionEnded(endReason);

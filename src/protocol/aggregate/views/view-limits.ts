@@ -38,7 +38,7 @@ interface LimitedCall {
   readonly most: number;
 }
 
-/** Counts a call by view, tool and principal; undefined where it is counted already. RATE_LIMIT_EXCEEDED. */
+/** Counts a call by view, tool and principal; undefined where it is counted already. Throws RATE_LIMIT_EXCEEDED. */
 export function countCall(limiter: CallLimiter, call: LimitedCall): Promise<void> | undefined {
   const { view, tool, callerId, most } = call;
   const counted = limiter.take(`${view}/${tool}/${countedIdOf(callerId)}`, most);

@@ -60,7 +60,7 @@ export class HttpOpenings<U extends EndableConversation> {
   }
 
   /**
-   * Runs `start`, which rejects when its signal aborts, and resolves with its conversation, if any. Rejects with
+   * Runs `start`, which rejects when its signal aborts, and resolves with its conversation, if any. Throws
    * `openingRefused`, too.
    */
   async open(

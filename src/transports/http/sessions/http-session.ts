@@ -37,7 +37,7 @@ interface HttpSessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client'
 }
 
 /**
- * Shakes hands, in time. Rejects with GatewayError, `delivered: 'no'`, and does not wait until the abandoned
+ * Shakes hands, in time. Throws GatewayError, `delivered: 'no'`, and does not wait until the abandoned
  * session is deleted.
  */
 export async function openSession(endpoint: HttpEndpoint, options: HttpSessionOptions): Promise<HttpSession> {
