@@ -58,6 +58,7 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
   'nothing is cast through unknown': [['src/a.ts', 'f(a as unknown as B);']],
   'the compiler is not silenced': [['spec/a.ts', '/* @ts-expect-error */']],
   'a docblock says what a function gives, without Returns': [['src/a.ts', '/** Returns the end. */']],
+  'the docblock of a callback begins with Called': [['src/a.ts', '/** It is called at the end. */']],
   'the docblock of a boolean says when it is true': [
     ['src/a.ts', 'interface A {\n  /** It has ended. */\n  readonly isOver: boolean;\n}'],
   ],

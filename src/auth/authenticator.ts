@@ -43,9 +43,9 @@ type CachedIdentity = Verified & Identity;
 
 interface AuthenticatorOptions extends CredentialVerifierOptions {
   readonly keyUse: KeyUse;
-  /** It is called with the user of each verification. Must not throw. */
+  /** Called with the user of each verification. Must not throw. */
   readonly used?: ((userId: string) => void) | undefined;
-  /** It is called with each answer of the store; `isLate` when the accounts changed during the query. */
+  /** Called with each answer of the store; `isLate` when the accounts changed during the query. */
   readonly revalidator: { track(identity: Identity, isLate: boolean): void };
 }
 

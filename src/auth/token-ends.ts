@@ -24,7 +24,7 @@ interface TokenEndsOptions {
       }
     | undefined;
   readonly issuers?: ForeignTokens | undefined;
-  /** It is called with the user whose login token has ended. */
+  /** Called with the user whose login token has ended. */
   readonly onEnded: (userId: string) => void;
 }
 

@@ -25,7 +25,7 @@ export interface AdapterOptions {
   readonly causedBy: () => string;
   /** The access token that the request being served revokes: it is signed, and not kept anywhere. */
   readonly revoked: () => SignedClaims | undefined;
-  /** It is called when something was used twice that may be used once. */
+  /** Called when something was used twice that may be used once. */
   readonly onReplay: (grantId: string, what: string) => void;
 }
 

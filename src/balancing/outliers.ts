@@ -84,7 +84,7 @@ export interface OutlierOptions<C> {
   readonly isUp: (candidate: C) => boolean;
   readonly suspended: (candidate: C, suspension: Suspension, forMs: number) => void;
   readonly readmitted: (candidate: C) => void;
-  /** It is called when a call has had no message for SILENT_MS: the candidate may need a probe. */
+  /** Called when a call has had no message for SILENT_MS: the candidate may need a probe. */
   readonly silent: (candidate: C) => void;
 }
 

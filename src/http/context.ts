@@ -119,5 +119,5 @@ export function templateIn(
   return report?.view === undefined ? (pathName ?? report?.template) : report.template;
 }
 
-/** It is called at the end of each MCP request, which may be later than the end of its HTTP request. */
+/** Called at the end of each MCP request, which may be later than the end of its HTTP request. */
 export type ReportListener = (report: HttpCallReport, context: HttpContext) => void;

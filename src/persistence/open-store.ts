@@ -33,12 +33,12 @@ export interface OpenStoreOptions {
   readonly statementTimeoutMs?: number | undefined;
   /** Ends the wait for the first answer, with its reason. Migrations that have begun are not ended. */
   readonly signal?: AbortSignal | undefined;
-  /** It is called with a line for the operator when the database was created, because its name may be a typing error. */
+  /** Called with a line for the operator when the database was created, because its name may be a typing error. */
   readonly onNotice?: ((line: string) => void) | undefined;
-  /** It is called with a line for the operator when the file is probably an incomplete copy. */
+  /** Called with a line for the operator when the file is probably an incomplete copy. */
   readonly onWarning?: ((line: string) => void) | undefined;
   /**
-   * It is called with the code of the error, such as SQLITE_FULL, when a change fails and the one before did not; whether space
+   * Called with the code of the error, such as SQLITE_FULL, when a change fails and the one before did not; whether space
    * is missing.
    */
   readonly onRefusal?: ((code: string, isOutOfSpace: boolean) => void) | undefined;

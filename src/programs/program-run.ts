@@ -28,7 +28,7 @@ export interface KillLadder {
 
 export interface ProgramRunOptions extends ProcessOptions, Pick<ProgramOptions, 'runInContainer'> {
   readonly onOutput?: (chunk: Buffer) => void;
-  /** It is called when the program closed its stdin or stdout but still runs; not in a container. */
+  /** Called when the program closed its stdin or stdout but still runs; not in a container. */
   readonly onPipeClosed?: (pipe: 'input' | 'output') => void;
   readonly ladder?: KillLadder | undefined;
 }

@@ -47,7 +47,7 @@ export abstract class ClientCall<E> implements Waiter {
   /** Answers with the failure, and ends the request. */
   abstract refuse(failure: RpcFailure, thrown: unknown): void;
   abstract noteInstance(instanceId: string): void;
-  /** It is called when the request is over, before its answer is written. */
+  /** Called when the request is over, before its answer is written. */
   onOver(): void {}
 
   get isOver(): boolean {
@@ -87,7 +87,7 @@ export abstract class ClientCall<E> implements Waiter {
     if (!isRemembered && instanceId !== '') this.noteInstance(instanceId);
   }
 
-  /** It is called when the answer is slow: begins the event stream. */
+  /** Called when the answer is slow: begins the event stream. */
   onDue(): void {
     if (this.#isOver) return;
     const { sentTo } = this.report;

@@ -26,7 +26,7 @@ interface RepeatUntilDoneOptions {
   readonly gapMs: number;
   /** Gets the first failure since the last success. */
   readonly onFailure: (thrown: unknown) => void;
-  /** It is called at the first success after failures. */
+  /** Called at the first success after failures. */
   readonly onCaughtUp?: () => void;
 }
 

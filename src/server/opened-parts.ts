@@ -32,7 +32,7 @@ export interface ServerOptions {
   /** This process as one of several workers; undefined when it is the whole gateway. */
   readonly worker?: OwnWorker | undefined;
   readonly log?: Logger;
-  /** It is called with the gateway once the ports are open, before its first event and its first program. */
+  /** Called with the gateway once the ports are open, before its first event and its first program. */
   readonly onGateway?: (gateway: Gateway) => void;
   /**
    * Gets lines for the operator, such as the first password, at once, because the start may fail later. They are

@@ -94,7 +94,7 @@ export class RecentCallers {
     return this.#now() >= this.#mixedUntilMs;
   }
 
-  /** It is called when a call begins. A call without a caller, such as a probe, does not count as another caller. */
+  /** Called when a call begins. A call without a caller, such as a probe, does not count as another caller. */
   note(callerId: string | undefined): void {
     if (callerId === undefined || callerId === this.#callerId) return;
     if (this.#callerId !== undefined) this.#mixedUntilMs = this.#now() + MIXED_MS;

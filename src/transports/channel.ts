@@ -136,7 +136,7 @@ export abstract class Channel implements Conversation, HandshakeChannel {
   /** Connects the channel; called before the handshake. */
   connect?(): Promise<void>;
 
-  /** It is called after the observer of a request got its answer. */
+  /** Called after the observer of a request got its answer. */
   protected answered?(request: ExchangeRequest): void;
 
   protected get isIdle(): boolean {

@@ -54,16 +54,16 @@ export interface NetworkOptions {
 export interface OpeningHooks {
   /** The number of further dedicated processes that the instance may run. Default: no limit. */
   readonly room?: (() => number) | undefined;
-  /** It is called when a program was started; `diagnostics` returns its state during the opening. Default: ignored. */
+  /** Called when a program was started; `diagnostics` returns its state during the opening. Default: ignored. */
   readonly onStarted?: ((diagnostics: () => TransportDiagnostics) => void) | undefined;
-  /** It is called once for a tool that is left out of lists, and again when the reason has changed. Default: ignored. */
+  /** Called once for a tool that is left out of lists, and again when the reason has changed. Default: ignored. */
   readonly onWithheld?: ((withheld: WithheldTool) => void) | undefined;
   /**
    * Lists the tools again, for a call that was refused because a header is missing. Undefined when too many calls
    * wait for that. Never rejects. Default: the tools are not listed again.
    */
   readonly relistTools?: (() => Promise<void> | undefined) | undefined;
-  /** It is called with what the node that runs the instance does with it, and again when that has changed. Default: ignored. */
+  /** Called with what the node that runs the instance does with it, and again when that has changed. Default: ignored. */
   readonly onDuty?: (duty: HostDuty) => void;
   /** The longest start of a program, in ms. Default: that of DEFAULT_POLICY. */
   readonly startTimeoutMs?: number;

@@ -94,7 +94,7 @@ export function accountConnectionKey(
 export class AccountConnections {
   readonly #clock: Clock;
   readonly #store: OAuthStore;
-  /** It is called for each damaged row of a list. */
+  /** Called for each damaged row of a list. */
   readonly #warn: (line: string) => void;
 
   constructor(clock: Clock, store: OAuthStore, warn: (line: string) => void) {

@@ -83,7 +83,7 @@ interface AuthorizationFlowOptions {
   readonly clients: OwnClients;
   readonly connections: AccountConnections;
   readonly requests: OAuthRequests;
-  /** It is called with tokens that are certainly not stored. */
+  /** Called with tokens that are certainly not stored. */
   readonly onUnused: (value: StoredAccountConnection) => void;
 }
 

@@ -65,7 +65,7 @@ export interface BackendFetchRequest {
 interface PartlyRead {
   readonly isEnough: (body: Buffer) => boolean;
   readonly restMs: number;
-  /** It is called when the body had not ended. */
+  /** Called when the body had not ended. */
   readonly onLeftOpen: () => void;
 }
 

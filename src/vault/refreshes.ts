@@ -54,11 +54,11 @@ interface RefreshesOptions {
   readonly connections: AccountConnections;
   readonly clients: OwnClients;
   readonly requests: OAuthRequests;
-  /** It is called when a connection that had a token here is another one: the account was connected again at another node. */
+  /** Called when a connection that had a token here is another one: the account was connected again at another node. */
   readonly onReplaced: (value: StoredAccountConnection) => void;
-  /** It is called with tokens that came when the connection was no longer there. */
+  /** Called with tokens that came when the connection was no longer there. */
   readonly onUnused: (value: StoredAccountConnection) => void;
-  /** It is called when the connection has ended by itself; `reason` is a clause. */
+  /** Called when the connection has ended by itself; `reason` is a clause. */
   readonly onEnded: (value: StoredAccountConnection, reason: string) => void;
   readonly warn: (line: string) => void;
 }

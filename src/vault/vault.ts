@@ -47,7 +47,7 @@ export interface VaultOptions extends Timing {
   readonly lives?: Lives | undefined;
   /** The present secret of a client that an admin gave for this endpoint. Default: none is known. */
   readonly secretOf?: (endpoint: string, clientId: string) => string | undefined;
-  /** It is called with a fault that an operator has to correct. Default: a warning of the process. */
+  /** Called with a fault that an operator has to correct. Default: a warning of the process. */
   readonly warn?: (line: string) => void;
 }
 

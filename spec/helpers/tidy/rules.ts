@@ -190,6 +190,7 @@ export const rules: readonly Rule[] = [
     isSource,
     /\/\*\*\s+(?:\* )?Returns\b/g,
   ),
+  inComments('the docblock of a callback begins with Called', isSource, /\/\*\*\s+(?:\* )?It is called\b/g),
   {
     name: 'the docblock of a boolean says when it is true',
     check: ({ path, text }) => {

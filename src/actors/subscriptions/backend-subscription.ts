@@ -51,7 +51,7 @@ interface BackendSubscriptionOptions {
   readonly wanted: () => ReadonlySet<string> | undefined;
   /** Gets messages without the subscription id. */
   readonly deliver: (notification: Notification) => void;
-  /** It is called when the backend is subscribed to resources again, after updates may have been missed. */
+  /** Called when the backend is subscribed to resources again, after updates may have been missed. */
   readonly missed: () => void;
   readonly clock: Clock;
 }

@@ -27,7 +27,7 @@ export interface FeedClient<Message = Notification> {
   readonly uris: ReadonlySet<string>;
   deliver(message: Message): void;
   /**
-   * It is called when the backend is subscribed to the client's resources again, after updates may have been missed. Default:
+   * Called when the backend is subscribed to the client's resources again, after updates may have been missed. Default:
    * ignored.
    */
   missed?(): void;

@@ -72,13 +72,13 @@ export interface AccountsOptions {
   readonly passwords: Passwords;
   readonly wall: Clock['wall'];
   /**
-   * It is called after each change that voids verifications, with the principal id of the key or the user; that of a user
+   * Called after each change that voids verifications, with the principal id of the key or the user; that of a user
    * concerns the keys of the user, too.
    */
   readonly onChange?: (principalId: string) => void;
-  /** It is called with the id of each new key. */
+  /** Called with the id of each new key. */
   readonly onKeyCreated?: (id: string) => void;
-  /** It is called when the first admin gets a new password or is deleted. Must not throw. */
+  /** Called when the first admin gets a new password or is deleted. Must not throw. */
   readonly onAdminPasswordChanged?: (() => void) | undefined;
   /** Whether the first admin has to stay: identity providers give roles. Default: false. */
   readonly keepsFirstAdmin?: boolean | undefined;

@@ -17,9 +17,9 @@ interface GrantsOptions {
   readonly store: OAuthStore;
   readonly accounts: Pick<AccountStore, 'findUsers'>;
   readonly clock: Clock;
-  /** It is called with the id of the principal of each grant that ended here. */
+  /** Called with the id of the principal of each grant that ended here. */
   readonly onEnded: (principalId: string) => void;
-  /** It is called for each damaged row. */
+  /** Called for each damaged row. */
   readonly warn: (line: string) => void;
 }
 

@@ -50,7 +50,7 @@ interface CompanyAccountsOptions {
   /** Whether refresh tokens are encrypted; else they are not kept. */
   readonly keepsSecrets: boolean;
   readonly warn: (line: string) => void;
-  /** It is called with the id of the principal of an account whose rights changed. */
+  /** Called with the id of the principal of an account whose rights changed. */
   readonly onChange: (principalId: string) => void;
   /** The roles of the settings. Default: there are none. */
   readonly roles?: DefinedRoles | undefined;

@@ -47,7 +47,7 @@ interface ClientsOptions {
   readonly rule: ClientRule;
   /** Whether the store keeps secrets. Without it clients get none. */
   readonly keepsSecrets: boolean;
-  /** It is called for each damaged row of a list. */
+  /** Called for each damaged row of a list. */
   readonly warn: (line: string) => void;
 }
 

@@ -54,7 +54,7 @@ interface PeerClientOptions {
   readonly life: () => string;
   /** True when the node does not answer the pings of the members, which go on between requests. */
   readonly isSilent: () => boolean;
-  /** It is called when the node refuses connections. */
+  /** Called when the node refuses connections. */
   readonly suspect: () => void;
   /** The node does not know the life of this one. Resolves when the present life is known. Throws NODE_UNAVAILABLE. */
   readonly recheck: () => Promise<void>;

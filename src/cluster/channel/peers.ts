@@ -76,7 +76,7 @@ export class Peers {
   /** Lives that no member had, and when: sessions of earlier lives are recovered here, and their requests need no promise. */
   readonly #absentAtMs = new LruMap<number>(MAX_ABSENT);
   readonly #holders = new LruMap<string>(MAX_HOLDERS);
-  /** It is called after each change of the members. */
+  /** Called after each change of the members. */
   readonly #waiting = new Set<() => void>();
   #turn = 0;
 

@@ -43,7 +43,7 @@ interface CallContext {
   /** The id of the HTTP request, for events. */
   readonly requestId?: string | undefined;
   /**
-   * It is called before each attempt, before the request is sent again, and before it is sent after a wait for a connection.
+   * Called before each attempt, before the request is sent again, and before it is sent after a wait for a connection.
    * False when its view does not have the tool, prompt or resource any more, and after a freeze of this node, when another node
    * may serve the session. Default: true.
    */
@@ -60,7 +60,7 @@ interface CallContext {
    */
   readonly isResent?: boolean;
   /**
-   * It is called with true when the request is held back until the gateway has a token for it, and with false after that. Only
+   * Called with true when the request is held back until the gateway has a token for it, and with false after that. Only
    * for an instance with `auth`.
    */
   readonly held?: (isHeld: boolean) => void;
@@ -153,6 +153,6 @@ export function isSourcedAnswer(sourced: SourcedEvent): sourced is SourcedEvent 
  * opens and ends it; the dispatcher writes its fields as an OpenReport.
  */
 export interface CallReport extends OpenReport {
-  /** It is called before the answer is written; only the first call counts. */
+  /** Called before the answer is written; only the first call counts. */
   ended(end: CallEnd): void;
 }

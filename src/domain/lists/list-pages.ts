@@ -90,7 +90,7 @@ export interface PageOptions {
   readonly formOf?: (page: JsonText) => 'value' | 'exactValue';
   /** The items of a page that are kept. Default: all objects. */
   readonly keep?: (items: readonly unknown[]) => readonly JsonObject[] | Promise<readonly JsonObject[]>;
-  /** It is called before a page is parsed, with the number of its values and bytes; what it throws ends the list. */
+  /** Called before a page is parsed, with the number of its values and bytes; what it throws ends the list. */
   readonly beforeParsing?: (values: number, bytes: number) => void;
   /** The most bytes of all pages. Default: LIMITS.backendMessageBytes. */
   readonly maxBytes?: number;

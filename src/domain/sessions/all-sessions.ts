@@ -78,7 +78,7 @@ export interface RecoverySteps<V extends AnySessionValue> {
   /** False when the session belongs to another path: it is then left alone. */
   isOwn(value: AnySessionValue): value is V;
   /**
-   * It is called before the row is claimed. Throws SESSION_NOT_FOUND or TEMPLATE_NOT_FOUND when the session cannot be recovered:
+   * Called before the row is claimed. Throws SESSION_NOT_FOUND or TEMPLATE_NOT_FOUND when the session cannot be recovered:
    * its row is then deleted; and SESSION_LIMIT.
    */
   check(value: V): Promise<void>;

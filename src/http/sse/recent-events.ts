@@ -179,7 +179,7 @@ export class RecentEvents {
     };
   }
 
-  /** It is called twice per call. While no reader follows calls, it costs a look-up and a write. */
+  /** Called twice per call. While no reader follows calls, it costs a look-up and a write. */
   #keep(event: GatewayEvent | PeerEvent): void {
     const slot = this.#next % this.#size;
     this.#ring[slot] = event;

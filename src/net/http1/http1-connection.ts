@@ -15,7 +15,7 @@ export interface RequestSink extends ResponseSink {
   /** The request is about to be written. False: it is not needed any more. */
   onRequestStart(connection: Http1Connection): boolean;
   onResponseEnd(): void;
-  /** It is called once instead of `onResponseEnd`, also before `onRequestStart`, and when one of the others throws. */
+  /** Called once instead of `onResponseEnd`, also before `onRequestStart`, and when one of the others throws. */
   onResponseError(error: Error): void;
 }
 

@@ -14,7 +14,7 @@ export interface LegacyCallHost {
   /** The template of the session; undefined for an aggregate session. */
   readonly template: string | undefined;
   ask(request: ServerRequest, call: LegacyCall): void;
-  /** It is called when the call is over, before its answer is written. */
+  /** Called when the call is over, before its answer is written. */
   ended(call: LegacyCall): void;
   readonly onFault: FaultListener;
 }

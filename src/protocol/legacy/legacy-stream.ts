@@ -37,7 +37,7 @@ interface StreamOptions extends SessionStreamOptions {
   readonly key: string;
   /** The id of the request, if the stream answers only one: see EventPosition. */
   readonly request?: JsonRpcId | undefined;
-  /** It is called when the connection is lost before the stream has ended. */
+  /** Called when the connection is lost before the stream has ended. */
   readonly onLost?: () => void;
   readonly onDiscarded?: () => void;
 }

@@ -68,7 +68,7 @@ export class PostAnswer {
   }
 
   /**
-   * It is called when the backend has closed its stream and wants to be polled. A client that can poll polls, too; for others
+   * Called when the backend has closed its stream and wants to be polled. A client that can poll polls, too; for others
    * the stream stays open.
    */
   interrupted(retryMs: number | undefined): void {

@@ -28,7 +28,7 @@ export interface ViewCondition {
   /** See etagOf: PRECONDITION_FAILED for another one. `*`: any that exists. Default: no condition. */
   readonly ifMatch?: string | undefined;
   /**
-   * It is called with the version that the change replaces, which another node may have just stored; rejects when the caller
+   * Called with the version that the change replaces, which another node may have just stored; rejects when the caller
    * may not change it. Default: every caller may.
    */
   readonly admit?: ((before: ViewDefinition | undefined) => void | Promise<void>) | undefined;

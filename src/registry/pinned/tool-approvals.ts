@@ -33,7 +33,7 @@ interface ToolApprovalsDeps extends Pick<PinnedScopeDeps, 'emit' | 'clock'> {
   readonly scheduler: TaskScheduler;
   /** The annotations of tools that the template sets. */
   readonly hintsOf: (template: string) => Readonly<Record<string, ToolHints>>;
-  /** It is called when the approvals of a template have changed. */
+  /** Called when the approvals of a template have changed. */
   readonly onChanged: (template: string) => void;
   /** Those of the registry, of whose changes the approvals are. */
   readonly changes: Pick<RegistryChanges, 'run' | 'advance'>;

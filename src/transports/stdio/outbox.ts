@@ -14,7 +14,7 @@ export interface OutgoingLine extends Linked {
   readonly ownerId: string;
   /** Memory that is counted until the line is written or removed. */
   readonly waitingBytes: number;
-  /** It is called right before the line is written; from then on it may arrive. */
+  /** Called right before the line is written; from then on it may arrive. */
   onWritten(): void;
 }
 

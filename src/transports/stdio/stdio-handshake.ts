@@ -108,7 +108,7 @@ function probing(channel: Channel, probe: Probe, clock: Clock): HandshakeChannel
     request: (request) => (sent === undefined ? ask(request) : channel.request(request)),
     initialized: () => channel.initialized(),
     /**
-     * It is called at the end of the handshake: a program that does not know the probe may not accept a cancellation before
+     * Called at the end of the handshake: a program that does not know the probe may not accept a cancellation before
      * `initialize`.
      */
     cancelProbe: () => sent?.unsubscribe(),

@@ -43,9 +43,9 @@ interface MultiplexedConnectionOptions {
   readonly host: string;
   /** Token of this node. */
   readonly token: string;
-  /** It is called once, when it takes no more requests. */
+  /** Called once, when it takes no more requests. */
   readonly over: () => void;
-  /** It is called with each request that was taken and is not sent. */
+  /** Called with each request that was taken and is not sent. */
   readonly returned: (exchange: PeerExchange, token: string) => void;
 }
 
@@ -107,7 +107,7 @@ export class MultiplexedConnection {
   }
 
   /**
-   * It is called each second while exchanges are under way. A device between the nodes may have forgotten this connection
+   * Called each second while exchanges are under way. A device between the nodes may have forgotten this connection
    * alone: then it leaves.
    */
   probe(nowMs: number): void {

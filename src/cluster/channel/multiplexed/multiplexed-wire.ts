@@ -195,7 +195,7 @@ export class MessageWriter {
     this.#socket.write(whole, this.#written);
   };
 
-  /** It is called after a write: writes the answers that wait, also those that began to wait meanwhile. */
+  /** Called after a write: writes the answers that wait, also those that began to wait meanwhile. */
   readonly #written = (): void => {
     if (this.#waiting.size > 0) this.turn();
   };

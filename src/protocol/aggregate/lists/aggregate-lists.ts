@@ -62,7 +62,7 @@ export interface AggregateListsDeps extends Timing {
   readonly listChanges$: Observable<ListChange>;
   /** Hot: a template of which an instance became healthy. Default: none does. */
   readonly recovered$?: Observable<string> | undefined;
-  /** It is called for each list of a template that was read. Default: none. */
+  /** Called for each list of a template that was read. Default: none. */
   readonly onListed?:
     | ((list: ListField, template: string, withheld: readonly WithheldItem[]) => void)
     | undefined;

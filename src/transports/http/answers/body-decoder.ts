@@ -59,7 +59,7 @@ export class BodyDecoder {
   #innerBytes = 0;
   #isPaused = false;
   #isCut = false;
-  /** It is called at the end of the body; set once all bytes were taken. */
+  /** Called at the end of the body; set once all bytes were taken. */
   #ended: (() => void) | undefined;
 
   /** A decoder for the body that begins with these bytes; undefined for other or too many codings. */

@@ -23,7 +23,7 @@ import { readRefusal } from './refusal-text.ts';
 export interface AnswerSink {
   /** It is asked when there is a connection for the request. False: it is not sent, and the sink gets nothing more. */
   mayBeSent?(): boolean;
-  /** It is called when the request is held back for a token, and when it no longer is. */
+  /** Called when the request is held back for a token, and when it no longer is. */
   held?(isHeld: boolean): void;
   began?(): void;
   /** The caller for whom the request is sent, if it is known. */
@@ -32,7 +32,7 @@ export interface AnswerSink {
   message(message: BackendMessage): void;
   /** An event of another type than `message`, which only HTTP+SSE has. */
   event?(type: string, data: Buffer): void;
-  /** It is called once, at the end; not after `abort`. */
+  /** Called once, at the end; not after `abort`. */
   finished(ending: AnswerEnding): void;
 }
 

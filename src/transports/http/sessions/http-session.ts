@@ -30,7 +30,7 @@ interface HttpSessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client'
   /** The era of the session that this one replaces. */
   readonly previous?: Era;
   /**
-   * It is called before the rejection when the failed handshake was given a session: `deleted` resolves within
+   * Called before the rejection when the failed handshake was given a session: `deleted` resolves within
    * LIMITS.backgroundMs.
    */
   readonly onAbandoned?: (deleted: Promise<void>) => void;
