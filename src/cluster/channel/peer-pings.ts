@@ -67,7 +67,6 @@ export class PeerPings {
     });
   }
 
-  /** `over`: see Ping. */
   #ask(peer: ReachableLife, target: string, over: (answer: string | undefined | Error) => void): void {
     const { pool, issuer, pings } = this.#targetOf(peer);
     const nowMs = this.#clock.now();

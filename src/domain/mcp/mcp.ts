@@ -243,8 +243,8 @@ export function announcesUpdates({ resources }: JsonObject): boolean {
 export const RESOURCE_UPDATED = 'notifications/resources/updated';
 
 /**
- * Notifications of both eras, in both directions. Source: MCP 2025-11-25 and 2026-07-28 schema, Notification
- * and Notification.
+ * Notifications of both eras, in both directions. Source: MCP 2025-11-25 and 2026-07-28 schema,
+ * ServerNotification and ClientNotification.
  */
 const KNOWN: ReadonlySet<string> = new Set([
   ...Object.values(LIST_NOTICES),

@@ -137,7 +137,7 @@ export interface ViewProblem {
   readonly code: ViewProblemCode;
   readonly template: string;
   readonly tool: string;
-  /** A sentence. */
+  /** What is wrong, in one sentence. */
   readonly message: string;
 }
 

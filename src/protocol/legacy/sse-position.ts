@@ -50,7 +50,7 @@ interface Answered {
 export class SsePosition {
   readonly #sessionId: string;
   readonly #waiting = new Set<JsonRpcId>();
-  /** The last ones. */
+  /** The requests that were answered last, at most MAX_ANSWERED, oldest first. */
   #answered: Answered[] = [];
   /** Number of the last message. */
   #number: number;

@@ -110,7 +110,7 @@ export class ToolIndex {
     );
   }
 
-  /** Memory, about. */
+  /** The bytes that it takes in memory, about. */
   get bytes(): number {
     return this.#vocabulary.bytes + this.#postings.tools.length * BYTES_PER_POSTING;
   }

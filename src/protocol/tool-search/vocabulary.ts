@@ -15,7 +15,7 @@ export class Vocabulary {
   readonly #numbers = new Map<string, number>();
   /** Words by their first letters. */
   readonly #words = new Map<string, string[]>();
-  /** Memory, about. */
+  /** The bytes that it takes in memory, about. */
   bytes = 0;
 
   get size(): number {

@@ -182,7 +182,7 @@ export class OtherNodes {
     await this.#channel?.close(lastAnswersMs);
   }
 
-  /** Idempotent. */
+  /** Closes the channel, then leaves the members. May be called again. */
   async close(): Promise<void> {
     await this.closeChannel(0);
     await this.#closeTable?.();

@@ -17,7 +17,7 @@ export const MESSAGE = {
   token: 1,
   request: 2,
   cancel: 3,
-  /** Asks for a sign of life. */
+  /** Asks whether the node still answers; `pong` is the answer. */
   ping: 9,
   // Kinds of messages from the node of the instance:
   /** A part of an answer. */

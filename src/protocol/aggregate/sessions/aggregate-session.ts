@@ -131,7 +131,7 @@ export class AggregateSession implements McpSession {
   /** The row in the store. Undefined before the session is kept. */
   #row: SessionRow | undefined;
   #marks: UnsafeMarks | undefined;
-  /** Without calls. */
+  /** What holds the session, such as open streams; its calls are not counted. */
   #holds = 0;
   /** True once its client has listened. The first time sessions are opened at once: the session may have been read again. */
   #hasListened = false;

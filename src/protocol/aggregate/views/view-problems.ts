@@ -23,7 +23,7 @@ export interface Survey {
 
 /** A tool waits for approval. */
 export interface Waiting {
-  /** A clause. */
+  /** Why it waits, as a clause. */
   readonly reason: string;
   /** True when another definition of it is approved. */
   readonly hasApproved: boolean;
