@@ -4,7 +4,7 @@
 
 import { isJsonObject } from '../domain/json/json.ts';
 import type { Notification } from '../domain/mcp/client.ts';
-import { META, MODERN_VERSIONS } from '../domain/mcp/mcp.ts';
+import { isModernVersion, META } from '../domain/mcp/mcp.ts';
 import type { HttpHeaders } from '../domain/text.ts';
 import { type ClientRequest, readBody, readClientMessage } from './client-message.ts';
 import type { EndpointOptions, McpEndpoint, McpRequest, ReplyWriter } from './endpoint-types.ts';
@@ -89,17 +89,11 @@ export function readModernMessage(
   return message;
 }
 
-/** True when the header names a revision of the modern era, supported or not. Revisions are dates. */
+/** True when the header names a revision of the modern era, supported or not. */
 function namesModern(headers: HttpHeaders): boolean {
   const version = headerOf(headers, 'mcp-protocol-version');
   return version !== undefined && isModernVersion(version);
 }
-
-function isModernVersion(version: string): boolean {
-  return DATE.test(version) && version >= MODERN_VERSIONS[0];
-}
-
-const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
 /** The revision that `_meta` names; undefined in the legacy era, which has none there. */
 function declaredVersionOf(message: unknown): unknown {

@@ -11,6 +11,11 @@ export const ACCEPTED_LEGACY_VERSIONS: readonly string[] = [...LEGACY_VERSIONS, 
 /** Revisions without a handshake: every request carries its version in `_meta`. */
 export const MODERN_VERSIONS = ['2026-07-28'] as const;
 
+/** True for a revision of the modern era, supported or not. Revisions are dates. */
+export function isModernVersion(version: string): boolean {
+  return /^\d{4}-\d{2}-\d{2}$/.test(version) && version >= MODERN_VERSIONS[0];
+}
+
 /** The protocol family of a backend. `bare`: it refuses `initialize` but answers the methods themselves. */
 export type Era = 'legacy' | 'modern' | 'bare';
 

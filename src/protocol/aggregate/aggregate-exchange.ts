@@ -16,11 +16,11 @@ import {
 import type { Client } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import {
+  isModernVersion,
   isTaskMethod,
   type ListField,
   listOf,
   META,
-  MODERN_VERSIONS,
   SUBSCRIBE,
   UNSUBSCRIBE,
 } from '../../domain/mcp/mcp.ts';
@@ -148,7 +148,7 @@ function listResult(list: ListField, listing: Listing, client: Client): JsonText
   const { items, missing, stale, truncated } = listing;
   if (missing.length + stale.length + truncated.length === 0)
     return listing.result?.() ?? JsonText.ofValue({ [list]: items });
-  const isModern = MODERN_VERSIONS.some((version) => version === client.profile.protocolVersion);
+  const isModern = isModernVersion(client.profile.protocolVersion);
   const _meta = {
     ...(isModern && { [META.serverInfo]: GATEWAY_INFO }),
     ...(missing.length > 0 && { [MISSING]: missing }),

@@ -4,7 +4,7 @@
 import { mayCall } from '../../../domain/accounts/rights.ts';
 import { type JsonFields, type JsonObject, JsonText } from '../../../domain/json/json.ts';
 import type { Client, Owner } from '../../../domain/mcp/client.ts';
-import { type ListField, MODERN_VERSIONS } from '../../../domain/mcp/mcp.ts';
+import { isModernVersion, type ListField } from '../../../domain/mcp/mcp.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
 import { nearName } from '../../../domain/nearest.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
@@ -115,7 +115,7 @@ export class AggregateDirectory implements Directory {
 
   /** Callers with the same lists share one, also while it is made. */
   #namedOf(list: 'tools' | 'prompts', inputs: readonly GatheredList[], client: Client): NamedList {
-    const isLegacy = !MODERN_VERSIONS.some((version) => version === client.profile.protocolVersion);
+    const isLegacy = !isModernVersion(client.profile.protocolVersion);
     const uris = list === 'prompts' ? 0 : this.uris.version;
     const found = this.#named.find(
       (known) =>

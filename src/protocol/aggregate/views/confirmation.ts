@@ -11,7 +11,7 @@ import {
 import type { ExchangeRequest, SourcedEvent } from '../../../domain/calls/exchange.ts';
 import { isJsonObject } from '../../../domain/json/json.ts';
 import { type Client, type ClientAnswer, serverRequest } from '../../../domain/mcp/client.ts';
-import { MODERN_VERSIONS } from '../../../domain/mcp/mcp.ts';
+import { isModernVersion } from '../../../domain/mcp/mcp.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import { itemKey } from '../../../domain/views/approval.ts';
 import { failure, missingCapabilities } from '../../input-requests.ts';
@@ -34,8 +34,7 @@ export function whenConfirmed(call: UnconfirmedCall): Observable<SourcedEvent> {
   if (request.confirmed === confirmed) return carry().pipe(map((sourced) => ({ ...sourced, confirmed })));
   const required = new ConfirmationRequired(tool, request.params?.arguments);
   const { protocolVersion, capabilities } = client.profile;
-  if (MODERN_VERSIONS.some((version) => version === protocolVersion))
-    return of(ownAnswer({ kind: 'error', error: required }));
+  if (isModernVersion(protocolVersion)) return of(ownAnswer({ kind: 'error', error: required }));
   if (missingCapabilities([required.request], capabilities) !== undefined)
     return of(ownAnswer(failure(request.method, required.message)));
   return askedInSession(call, required);

@@ -5,7 +5,7 @@ import { groupsToMatch } from '../../../domain/accounts/globs.ts';
 import { mayCall, mayUseInView } from '../../../domain/accounts/rights.ts';
 import { type JsonObject, JsonText, ownField } from '../../../domain/json/json.ts';
 import type { Client, Owner } from '../../../domain/mcp/client.ts';
-import { type ListField, MODERN_VERSIONS } from '../../../domain/mcp/mcp.ts';
+import { isModernVersion, type ListField } from '../../../domain/mcp/mcp.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
 import { PerList } from '../../../domain/memory/per-list.ts';
 import { nearName } from '../../../domain/nearest.ts';
@@ -321,7 +321,7 @@ export class ViewDirectory implements Directory {
     { owner, profile }: Client,
   ): Promise<Compiled> {
     const inputs = gathered.filter(({ missing }) => missing === undefined);
-    const isLegacy = !MODERN_VERSIONS.some((version) => version === profile.protocolVersion);
+    const isLegacy = !isModernVersion(profile.protocolVersion);
     const view = await this.#choose(list, inputs);
     const version = this.#options.version();
     const uris = list === 'prompts' ? 0 : this.uris.version;
