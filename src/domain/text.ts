@@ -1,6 +1,7 @@
 // Rules for texts: valid Unicode, invisible characters, length, the encoding in HTTP headers, timestamps as people
 // write them, and the last output of a failed program.
 
+import { timingSafeEqual } from 'node:crypto';
 import { LIMITS } from './limits.ts';
 
 /** True for text without NUL characters and lone surrogates, which no database, backend or log must get. */
@@ -14,6 +15,12 @@ export function isCleanText(text: string): boolean {
  */
 export function caseless(text: string): string {
   return text.toLowerCase().toUpperCase();
+}
+
+/** True for equal texts. All texts of one length take the same time, so that nobody can guess a secret part by part. */
+export function isSameSecret(one: string, other: string): boolean {
+  const [left, right] = [Buffer.from(one), Buffer.from(other)];
+  return left.length === right.length && timingSafeEqual(left, right);
 }
 
 /** True for a form or a query with more than LIMITS.formFields. */

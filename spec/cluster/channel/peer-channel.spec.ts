@@ -164,6 +164,15 @@ test('the holder is told when the client leaves, before and after the head', asy
   }
 });
 
+test('an answer to a greeting whose proof is not ASCII is not from a node with the key', () => {
+  const {
+    tokens: [key],
+  } = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]);
+  const { answered } = new TokenIssuer(key, systemClock.now, () => A, B).greeting();
+  const proof = '\u00e9'.repeat(43); // as many characters as a proof has
+  assert.is(answered(JSON.stringify({ now_ms: systemClock.now(), proof })), false);
+});
+
 test('a request that took a hop is not taken on after another one of the same kind', async () => {
   const serve = (_request: IncomingMessage, response: ServerResponse) => response.end('served');
   const b = await deployment.node(B, { serve, instances: { request: serve, exchange: () => {} } });

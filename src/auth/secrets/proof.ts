@@ -2,7 +2,8 @@
 // client sends the credential over plain HTTP, because another program on the machine may listen at the address of
 // a gateway. Source: ADR 88.
 
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
+import { isSameSecret } from '../../domain/text.ts';
 
 /** Address and port of the gateway's end of a connection. */
 export interface OwnAddress {
@@ -23,8 +24,6 @@ export function proofOf(secret: string, nonce: string, { address, port }: OwnAdd
   return createHmac('sha256', Buffer.from(secret, 'hex')).update(`${nonce}\n${plain}\n${port}`).digest('hex');
 }
 
-/** Compares in constant time. */
 export function isProof(found: unknown, wanted: string): boolean {
-  if (typeof found !== 'string' || found.length !== wanted.length) return false;
-  return timingSafeEqual(Buffer.from(found, 'latin1'), Buffer.from(wanted, 'latin1'));
+  return typeof found === 'string' && isSameSecret(found, wanted);
 }

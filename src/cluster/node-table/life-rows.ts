@@ -1,12 +1,13 @@
 // The rows of the table of lives as text: writes the row of this node, and reads the rows of the others. Each row
 // is signed with the key of the deployment. Source: ADR 147.
 
-import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { createHmac, hkdfSync } from 'node:crypto';
 import Type from 'typebox';
 import type { Secrets } from '../../auth/secrets/secrets.ts';
 import { compileShape } from '../../domain/errors/validation.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { otherVersions, type ShownNode, unreachableNode } from '../../domain/nodes/nodes.ts';
+import { isSameSecret } from '../../domain/text.ts';
 import type { StoredLife } from '../../persistence/store.ts';
 import type { ReachableLife } from '../reachable-life.ts';
 import type { Standing } from '../rules/life-watch.ts';
@@ -156,7 +157,7 @@ export class LifeRows {
     const isMember =
       read !== undefined &&
       read.protocol === PROTOCOL &&
-      this.#keys.some((key) => isSame(read.mac, macOf(key, stored.life, stored.node, read)));
+      this.#keys.some((key) => isSameSecret(read.mac, macOf(key, stored.life, stored.node, read)));
     const address = this.#options.addressOf?.(stored.node) ?? read?.address ?? '';
     const stamp = STAMP.accepts(profile) ? profile : undefined;
     const accepted = REPORT.accepts(report) ? report : undefined;
@@ -204,9 +205,4 @@ export function shownNodeOf(
     isDraining: report?.is_draining ?? false,
     state: stored.end ? 'ended' : isMember ? standing : 'foreign',
   };
-}
-
-function isSame(a: string, b: string): boolean {
-  const [left, right] = [Buffer.from(a), Buffer.from(b)];
-  return left.length === right.length && timingSafeEqual(left, right);
 }

@@ -3,12 +3,13 @@
 // requests, and both ends remember it. Times are those of the receiver's monotonic clock, which a greeting asks
 // for: no clocks are compared. Source: ADR 148.
 
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { countedIdOf, isScope, type Principal } from '../../../domain/accounts/account.ts';
 import { isResourcePath } from '../../../domain/accounts/resource.ts';
 import { type Rights, rightsBytes, ToolRights } from '../../../domain/accounts/rights.ts';
 import { isJsonObject, type JsonObject, jsonIn } from '../../../domain/json/json.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
+import { isSameSecret } from '../../../domain/text.ts';
 import { PEER_REFUSAL, type RefusalReason } from '../peer-protocol.ts';
 
 const TOKEN_MS = 30_000;
@@ -88,7 +89,7 @@ export class TokenVerifier {
 
   /** The key that signed the text. */
   #signer(signature: string, text: string): Buffer | undefined {
-    return this.#keys.find((key) => isSame(signature, signatureOf(key, text)));
+    return this.#keys.find((key) => isSameSecret(signature, signatureOf(key, text)));
   }
 
   #remember(token: string, claims: PeerClaims): void {
@@ -160,7 +161,7 @@ export class TokenIssuer {
       answered: (answer) => {
         const { now_ms: nowMs, proof } = Object(jsonIn(answer));
         if (typeof nowMs !== 'number' || typeof proof !== 'string') return false;
-        if (!isSame(proof, proofOfTime(this.#key, nonce, nowMs))) return false;
+        if (!isSameSecret(proof, proofOfTime(this.#key, nonce, nowMs))) return false;
         const answeredAtMs = this.#now();
         if (answeredAtMs - sentAtMs > MIN_LEFT_MS) return false;
         // The receiver read its clock before its answer came: a token never ends later than it may.
@@ -198,11 +199,6 @@ function signatureOf(key: Buffer, text: string): string {
 
 function proofOfTime(key: Buffer, nonce: string, nowMs: number): string {
   return signatureOf(key, `time ${nonce} ${nowMs}`);
-}
-
-/** Compares in constant time. */
-function isSame(found: string, wanted: string): boolean {
-  return found.length === wanted.length && timingSafeEqual(Buffer.from(found), Buffer.from(wanted));
 }
 
 /** The claims that a node with the key wrote. */
