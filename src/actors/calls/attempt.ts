@@ -53,7 +53,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   readonly sent: AttemptRecord<InstanceRef>;
   readonly number: number;
   readonly isRepeatable: boolean;
-  readonly #call: AttemptOwner;
+  readonly #owner: AttemptOwner;
   readonly #group: TemplateGroup;
   readonly #ownerId: string;
   readonly #trace: AttemptTrace | undefined;
@@ -70,14 +70,14 @@ export class Attempt implements Observer<ExchangeEvent> {
 
   /** `parent`: the span of the call; undefined when the call is not traced. Positional, like those of `Call`. */
   constructor(
-    call: AttemptOwner,
+    owner: AttemptOwner,
     group: TemplateGroup,
     ref: InstanceRef,
     plan: AttemptPlan,
     number: number,
     parent: RequestTrace | undefined,
   ) {
-    this.#call = call;
+    this.#owner = owner;
     this.#group = group;
     this.ref = ref;
     this.plan = plan;
@@ -131,14 +131,14 @@ export class Attempt implements Observer<ExchangeEvent> {
     const { atMs } = this.sent;
     const ending: AttemptEnding = {
       outcome: this.#outcome,
-      waitMs: atMs - this.#call.deadline.beganAtMs,
-      durationMs: this.#call.now() - atMs,
+      waitMs: atMs - this.#owner.deadline.beganAtMs,
+      durationMs: this.#owner.now() - atMs,
       error: this.#error,
     };
     this.ref.calls.end(this.#ownerId, ending);
     this.ref.callEnded(ending.error);
     this.#trace?.ended(ending.error?.code);
-    this.#call.ended(this, ending);
+    this.#owner.ended(this, ending);
     this.#group.pool.outliers.ended(this.sent, verdictOf(ending));
     this.#group.queue.advance(this.ref);
   }
@@ -182,7 +182,7 @@ export class Attempt implements Observer<ExchangeEvent> {
     // Without `delivered` it counts as unknown, so that only a request that is safe to repeat is retried.
     this.#error = error.facts.delivered === undefined ? perhapsDelivered(error) : error;
     this.#outcome = 'failed';
-    this.#call.failed(this, this.#error);
+    this.#owner.failed(this, this.#error);
   }
 
   complete(): void {
@@ -193,7 +193,7 @@ export class Attempt implements Observer<ExchangeEvent> {
       return;
     }
     try {
-      this.#call.completed();
+      this.#owner.completed();
     } finally {
       this.end();
     }
@@ -224,7 +224,7 @@ export class Attempt implements Observer<ExchangeEvent> {
     if (!this.ref.calls.beginAwaitingClient(this.#ownerId)) return false;
     this.isAwaitingClient = true;
     this.#group.pool.outliers.setAwaitingClient(this.sent, true);
-    this.#call.setAwaitingClient(true);
+    this.#owner.setAwaitingClient(true);
     return true;
   }
 
@@ -233,19 +233,19 @@ export class Attempt implements Observer<ExchangeEvent> {
     this.isAwaitingClient = false;
     this.ref.calls.endAwaitingClient(this.#ownerId);
     this.#group.pool.outliers.setAwaitingClient(this.sent, false);
-    this.#call.setAwaitingClient(false);
+    this.#owner.setAwaitingClient(false);
   }
 
   #pass(event: ExchangeEvent): void {
     this.#group.pool.outliers.noteMessage(this.sent);
-    this.#call.onEvent(this, event);
+    this.#owner.onEvent(this, event);
   }
 
   get #request(): ExchangeRequest {
     const { request } = this.plan;
-    const asksForProgress = request.method === 'tools/call' && this.#call.deadline.needsProgress;
+    const asksForProgress = request.method === 'tools/call' && this.#owner.deadline.needsProgress;
     const timed = this.ref.isElsewhere
-      ? { ...request, longestMs: this.#call.deadline.longestLeftMs }
+      ? { ...request, longestMs: this.#owner.deadline.longestLeftMs }
       : request;
     const known = asksForProgress ? { ...timed, wantsProgress: true } : timed;
     const asked = this.ref.definition.auth === undefined ? known : { ...known, held: this.#held };

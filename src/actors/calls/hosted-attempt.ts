@@ -28,7 +28,7 @@ export function hostedAttempt(
 ): Observable<ExchangeEvent> {
   return new Observable((subscriber) => {
     const { longestMs = LIMITS.callHardBoundMs } = plan.request;
-    const call: AttemptOwner = {
+    const owner: AttemptOwner = {
       deadline: { beganAtMs: now(), needsProgress: false, longestLeftMs: longestMs },
       now,
       onEvent: (_attempt, event) => subscriber.next(event),
@@ -40,7 +40,7 @@ export function hostedAttempt(
       setAwaitingClient: (isAwaitingClient) => count(isAwaitingClient ? -1 : 1),
       ended: () => count(-1),
     };
-    const attempt = new Attempt(call, group, ref, plan, 1, undefined);
+    const attempt = new Attempt(owner, group, ref, plan, 1, undefined);
     count(1);
     attempt.start();
     const disarm = alarm(longestMs + GRACE_MS, () => subscriber.error(backendTimeout(longestMs)));
