@@ -36,10 +36,10 @@ class Bench {
           return () => this.#alarms.delete(alarm);
         },
       },
-      suspended: ({ id }, { reason }, forMs) =>
+      onSuspended: ({ id }, { reason }, forMs) =>
         this.reported.push(`${id} is out for ${forMs / 1000} s: ${reason}`),
-      readmitted: ({ id }) => this.reported.push(`${id} is in`),
-      silent: ({ id }) => this.reported.push(`${id} does not answer`),
+      onReadmitted: ({ id }) => this.reported.push(`${id} is in`),
+      onSilent: ({ id }) => this.reported.push(`${id} does not answer`),
     });
     for (const id of ids) this.up(candidate(id));
   }

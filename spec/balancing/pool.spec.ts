@@ -14,7 +14,7 @@ import { candidate, seeded, type TestCandidate } from './candidates.ts';
 const test = suite('pool');
 const TIMELESS = {
   clock: { ...systemClock, now: () => 0, alarm: () => () => {} },
-  ...{ suspended: () => {}, readmitted: () => {}, silent: () => {} },
+  ...{ onSuspended: () => {}, onReadmitted: () => {}, onSilent: () => {} },
 };
 
 for (const strategy of STRATEGY_NAMES) {

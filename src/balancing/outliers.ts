@@ -82,10 +82,10 @@ export interface OutlierOptions<C> {
   readonly members: () => readonly C[];
   /** True for a candidate that is in the pool. */
   readonly isUp: (candidate: C) => boolean;
-  readonly suspended: (candidate: C, suspension: Suspension, forMs: number) => void;
-  readonly readmitted: (candidate: C) => void;
+  readonly onSuspended: (candidate: C, suspension: Suspension, forMs: number) => void;
+  readonly onReadmitted: (candidate: C) => void;
   /** Called when a call has had no message for SILENT_MS: the candidate may need a probe. */
-  readonly silent: (candidate: C) => void;
+  readonly onSilent: (candidate: C) => void;
 }
 
 interface CandidateRecord<C> {
@@ -299,12 +299,12 @@ export class Outliers<C extends object> {
     const untilMs = now + forMs;
     const suspended = { reason, untilMs, kind, nextTrialAtMs: untilMs, trial: undefined };
     this.#suspended.set(candidate, suspended);
-    this.#options.suspended(candidate, suspended, forMs);
+    this.#options.onSuspended(candidate, suspended, forMs);
   }
 
   #readmit(record: CandidateRecord<C>): void {
     this.#forgive(record);
-    this.#options.readmitted(record.candidate);
+    this.#options.onReadmitted(record.candidate);
   }
 
   /** Ends the suspension of a candidate, if any, and forgets its earlier results. */
@@ -343,7 +343,7 @@ export class Outliers<C extends object> {
     const now = this.#options.clock.now();
     const late = silent.filter(({ sinceMs, isReported }) => !isReported && sinceMs <= now - SILENT_MS);
     for (const call of late) call.isReported = true; // reported once
-    if (late.length > 0) this.#options.silent(candidate);
+    if (late.length > 0) this.#options.onSilent(candidate);
     const thresholdMs = Math.max(SILENT_MS, SILENT_TIMES_USUAL * (this.#usualMs ?? 0));
     const suspended = this.#suspended.get(candidate);
     if (suspended !== undefined) {

@@ -67,13 +67,13 @@ export class TemplateGroup {
       policy: () => this.#policy,
       random,
       clock,
-      suspended: (ref, { reason }, forMs) =>
+      onSuspended: (ref, { reason }, forMs) =>
         emit({ type: 'instance.ejected', ...eventOf(clock, ref), reason, forMs }),
-      readmitted: (ref) => {
+      onReadmitted: (ref) => {
         emit({ type: 'instance.readmitted', ...eventOf(clock, ref) });
         this.queue.advance(ref);
       },
-      silent: (ref) => ref.suspect(),
+      onSilent: (ref) => ref.suspect(),
     });
   }
 

@@ -135,9 +135,10 @@ export function standingIn({ tickedAtMs, supervised }: NodeState, watch: LifeWat
 /** Whether this node opens no sessions, see own-life.ts. */
 export function isAlone(state: NodeState, atMs: number): boolean {
   const isThere = ({ row, isRefused }: LifeWatch) => row.end === undefined && !isRefused;
-  const lives = seenBy(state).filter((life) =>
-    [state.watches.get(life)].some((watch) => watch && isThere(watch)),
-  );
+  const lives = seenBy(state).filter((life) => {
+    const watch = state.watches.get(life);
+    return watch !== undefined && isThere(watch);
+  });
   return isCutOff(state.own, atMs, lives);
 }
 
