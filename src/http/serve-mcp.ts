@@ -55,7 +55,6 @@ class McpServing implements ServedReply {
   /** The other node that holds its session. */
   #holder: Peer | undefined;
 
-  /** Positional, like those of each class that every request makes one of. */
   constructor(method: McpMethod, input: McpInput, services: Services, isSse: boolean, sinceMs?: number) {
     this.#method = method;
     this.#input = input;

@@ -68,7 +68,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   #isResent = false;
   hasEnded = false;
 
-  /** `parent`: the span of the call; undefined when the call is not traced. Positional, like those of `Call`. */
+  /** `parent`: the span of the call; undefined when the call is not traced. */
   constructor(
     owner: AttemptOwner,
     group: TemplateGroup,

@@ -41,7 +41,6 @@ export class Attempts implements AttemptOwner {
   /** The failures to handle after the present one; undefined while none is handled. */
   #failures: (() => void)[] | undefined;
 
-  /** Positional, like those of `Call`. */
   constructor(
     call: Pick<RunningCall, 'goOn'>,
     deadline: Deadline,

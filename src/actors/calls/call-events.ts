@@ -35,7 +35,7 @@ export class CallEvents {
   #underWay = 0;
   #hasEnded = false;
 
-  /** `number`: counts the calls of this gateway process from 1. Positional, like those of `Call`. */
+  /** `number`: counts the calls of this gateway process from 1. */
   constructor(
     emit: (event: GatewayEvent) => void,
     wall: Clock['wall'],

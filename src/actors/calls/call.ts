@@ -47,7 +47,7 @@ export class Call implements QueueEntry, RunningCall {
   #lookedUp: InstanceRef['tools'];
   endWait: (() => void) | undefined;
 
-  /** `shortCallTimer`: the timer that all short calls share. Positional: an object would be one more for each call. */
+  /** `shortCallTimer`: the timer that all short calls share. */
   constructor(
     deps: CallDeps,
     shortCallTimer: SharedTimer,

@@ -37,10 +37,7 @@ export class Deadline implements Waiter {
   #isEnded = false;
   #disarm: (() => void) | undefined;
 
-  /**
-   * `shortCallTimer`: what all short calls share; it fires after OWN_TIMER_AFTER_MS. `arrivedAtMs`: see ExchangeRequest.
-   * Positional, like those of `Call`.
-   */
+  /** `shortCallTimer`: what all short calls share; it fires after OWN_TIMER_AFTER_MS. `arrivedAtMs`: see ExchangeRequest. */
   constructor(
     call: RunningCall,
     deps: CallDeps,

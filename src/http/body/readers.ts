@@ -39,7 +39,7 @@ export function readDirect<T>(
   });
 }
 
-/** A body that is read. Positional arguments here and in the other classes of each request: an object would be one more. */
+/** A body that is read. */
 class Incoming<T> implements BodySink {
   readonly #request: Readable;
   readonly #maxBytes: number;

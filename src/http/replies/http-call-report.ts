@@ -34,7 +34,6 @@ export class HttpCallReport implements CallReport {
   errorCode: ErrorCode | number | undefined;
   readonly #onEnded: (report: HttpCallReport) => void;
 
-  /** Positional, like those of each class that every call makes one of. */
   constructor(
     { method, params }: ReportedRequest,
     onEnded: (report: HttpCallReport) => void,
