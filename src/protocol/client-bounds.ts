@@ -3,7 +3,7 @@
 
 import { hash } from 'node:crypto';
 import { type JsonFields, type JsonObject, valuesIn } from '../domain/json/json.ts';
-import { isTaskMethod, listOf, METHODS, SUBSCRIBE, UNSUBSCRIBE } from '../domain/mcp/mcp.ts';
+import { isTaskMethod, listReturnedBy, METHODS, SUBSCRIBE, UNSUBSCRIBE } from '../domain/mcp/mcp.ts';
 import { caseless } from '../domain/text.ts';
 import { isTaskId, MAX_TASK_ID_LENGTH } from './known-tasks.ts';
 
@@ -54,7 +54,7 @@ export function badReferenceIn(method: string, params: JsonFields = {}): string 
   if (ABOUT_RESOURCES.has(method)) return badText('uri', uri);
   if (METHODS[method]?.nameField === 'name' && typeof name !== 'string') return 'name must be a string';
   // In other methods this field means nothing, but may have any length.
-  const isPage = listOf(method) !== undefined || method === 'tasks/list';
+  const isPage = listReturnedBy(method) !== undefined || method === 'tasks/list';
   return isPage || typeof cursor === 'string' ? badText('cursor', cursor ?? '') : undefined;
 }
 

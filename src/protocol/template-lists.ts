@@ -22,7 +22,7 @@ import { GatewayError, hasCode } from '../domain/errors/errors.ts';
 import { canonicalText, type JsonText } from '../domain/json/json.ts';
 import { memberBytes, memberText } from '../domain/json/json-scanner.ts';
 import type { ClientProfile, Notification, ServerMessage, StatelessOptions } from '../domain/mcp/client.ts';
-import { announcesChanges, type Handshake, type ListField, listOf } from '../domain/mcp/mcp.ts';
+import { announcesChanges, type Handshake, type ListField, listReturnedBy } from '../domain/mcp/mcp.ts';
 import type { FairLruMap } from '../domain/memory/fair-lru-map.ts';
 import type { McpSession } from '../domain/sessions/mcp-session.ts';
 import type { AnySessionValue } from '../domain/sessions/session-value.ts';
@@ -162,7 +162,7 @@ export class TemplateLists {
   /** The keys of a request; undefined for any other method, and for unknown parameters. */
   #listKeyOf(options: ListKeyOptions): ListKey | undefined {
     const { request, profile, ownerId, instanceId = '', handshakeId = '' } = options;
-    const list = listOf(request.method);
+    const list = listReturnedBy(request.method);
     if (list === undefined) return undefined;
     const { cursor = null, _meta, ...others } = request.params ?? {};
     if (Object.keys(others).length > 0) return undefined;

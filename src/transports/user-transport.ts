@@ -43,7 +43,7 @@ import {
   type Handshake,
   isOfOtherEra,
   type ListField,
-  listOf,
+  listReturnedBy,
   MODERN_VERSIONS,
   PROGRESS,
 } from '../domain/mcp/mcp.ts';
@@ -199,7 +199,7 @@ class UserTransport implements Transport {
 
   #ask(transport: Transport, request: ExchangeRequest): Observable<ExchangeEvent> {
     const { era, capabilities } = transport.handshake;
-    const list = listOf(request.method);
+    const list = listReturnedBy(request.method);
     if (list !== undefined && era !== 'bare' && capabilities[capabilityOf(list)] === undefined)
       return of(listResult(list, []));
     if (isOfOtherEra(request.method, era)) return of({ kind: 'error', error: METHOD_NOT_FOUND });
@@ -274,7 +274,7 @@ class UserTransport implements Transport {
   // --- users without one -----------------------------------------------------------------------------------
 
   #withoutConnection(request: ExchangeRequest, userId: string): Observable<ExchangeEvent> {
-    const list = listOf(request.method);
+    const list = listReturnedBy(request.method);
     if (list !== undefined) return of(listResult(list, list === 'tools' ? [this.#connectTool()] : []));
     const response = visitResponseOf(request);
     if (response === undefined) return this.#required(request, userId);

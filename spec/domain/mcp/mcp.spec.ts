@@ -9,7 +9,7 @@ import {
   LEGACY_VERSIONS,
   LIST_METHODS,
   LIST_NOTICES,
-  listOf,
+  listReturnedBy,
   METHODS,
   MODERN_VERSIONS,
   NOTICED_LISTS,
@@ -31,8 +31,9 @@ test('has a separate repeatable method for each list', () => {
   const methods = Object.entries(LIST_METHODS);
   assert.is(new Set(methods.map(([, method]) => method)).size, methods.length);
   for (const [list, method] of methods)
-    assert.equal([listOf(method), METHODS[method]?.repeatable], [list, true]);
-  for (const method of ['tools/call', 'tools', 'constructor', '']) assert.is(listOf(method), undefined);
+    assert.equal([listReturnedBy(method), METHODS[method]?.repeatable], [list, true]);
+  for (const method of ['tools/call', 'tools', 'constructor', ''])
+    assert.is(listReturnedBy(method), undefined);
 });
 
 test('has every revision once, in one era, newest first', () => {

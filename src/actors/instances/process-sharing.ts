@@ -14,7 +14,7 @@ import {
 } from '../../domain/instances/transport-kinds.ts';
 import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
-import { type Handshake, isOfOtherEra, isTaskMethod, listOf } from '../../domain/mcp/mcp.ts';
+import { type Handshake, isOfOtherEra, isTaskMethod, listReturnedBy } from '../../domain/mcp/mcp.ts';
 import type { InstanceRef } from './instance-ref.ts';
 
 // --- sessions ----------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ function needsDedicatedProcess(
   { profile, request, logLevel, hasEqualTools }: ChoiceInput,
   hasExtensions: boolean,
 ): boolean {
-  const list = listOf(request.method);
+  const list = listReturnedBy(request.method);
   const isAskable = acceptsServerRequests(profile);
   if (list === undefined) return isAskable || logLevel !== undefined;
   return isAskable && (hasExtensions || (list === 'tools' && !hasEqualTools));

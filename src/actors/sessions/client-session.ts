@@ -15,7 +15,7 @@ import type { JsonObject } from '../../domain/json/json.ts';
 import { listedAnswers } from '../../domain/lists/listed-tools.ts';
 import type { ServerMessage } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
-import { type Handshake, isOfOtherEra, listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
+import { type Handshake, isOfOtherEra, listReturnedBy, setsBackendState } from '../../domain/mcp/mcp.ts';
 import type { AllSessions, SessionRow } from '../../domain/sessions/all-sessions.ts';
 import { type McpSession, SessionActivity } from '../../domain/sessions/mcp-session.ts';
 import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
@@ -157,7 +157,7 @@ export class ClientSession implements McpSession, SessionCore {
     }
     const { binding } = this;
     const isListed =
-      listOf(method) !== undefined && binding !== undefined && binding.conversation === undefined;
+      listReturnedBy(method) !== undefined && binding !== undefined && binding.conversation === undefined;
     const next = () => this.#ensuredCalls.carry(request);
     const events$ = (isListed && this.#options.lists?.exchangeIn(this, request, next)) || next();
     return listedAnswers(this.group.template, request, events$, this.deps);

@@ -10,7 +10,7 @@ import { isRepeatable, type TryKind } from '../../domain/calls/retry-rules.ts';
 import { type GatewayError, moreTelling, perhapsDelivered } from '../../domain/errors/errors.ts';
 import { capacityYielded } from '../../domain/errors/session-errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
-import { listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
+import { listReturnedBy, setsBackendState } from '../../domain/mcp/mcp.ts';
 import type { Linked } from '../../domain/memory/linked-set.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { AttemptEnding } from '../calls/call-events.ts';
@@ -198,7 +198,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const { method } = request;
     if (!this.#isLifeKnown) return 'none';
     // A cursor or a task in the answer is known at one instance only.
-    const mayBeElsewhere = !setsBackendState(method) && listOf(method) === undefined && !isAboutTask(request);
+    const mayBeElsewhere =
+      !setsBackendState(method) && listReturnedBy(method) === undefined && !isAboutTask(request);
     if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return 'none';
     if (this.#nextHedge !== undefined) return new SessionStep(this, this.#nextHedge, request, true);
     if (!this.#mayHedgeBeside(binding, tries)) return 'none';

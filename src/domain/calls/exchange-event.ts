@@ -5,7 +5,7 @@ import { isJsonObject, type JsonText } from '../json/json.ts';
 import { OPEN_BRACE } from '../json/json-scanner.ts';
 import type { ServerMessage } from '../mcp/client.ts';
 import { type JsonRpcError, RPC } from '../mcp/jsonrpc.ts';
-import { listOf } from '../mcp/mcp.ts';
+import { listReturnedBy } from '../mcp/mcp.ts';
 
 /**
  * The events of an exchange: zero or more messages, then one result or error, then it completes. `error` is an
@@ -79,7 +79,9 @@ export function outcomeOf(method: string, end: CallEnd): CallOutcome {
 
 /** True for the answer of a server that does not offer the list: it is empty. */
 function isListRefusal(method: string, end: CallEnd): boolean {
-  return end.kind === 'error' && end.error.code === RPC.methodNotFound && listOf(method) !== undefined;
+  return (
+    end.kind === 'error' && end.error.code === RPC.methodNotFound && listReturnedBy(method) !== undefined
+  );
 }
 
 /** True for the outcomes of requests that the backend answered. */

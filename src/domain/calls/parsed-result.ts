@@ -5,7 +5,7 @@ import type { GatewayError } from '../errors/errors.ts';
 import type { JsonText } from '../json/json.ts';
 import { hasMoreValues } from '../json/json-scanner.ts';
 import { LIMITS } from '../limits.ts';
-import { listOf } from '../mcp/mcp.ts';
+import { listReturnedBy } from '../mcp/mcp.ts';
 import { MAX_LIST_VALUES } from '../memory/held-bytes.ts';
 import type { ExchangeRequest } from './exchange.ts';
 
@@ -39,7 +39,7 @@ export function parsedResult(
 
 /** The error for a page of a list that is too large to be read; undefined for all other results. For use when a page arrives. */
 export function tooLargePage({ method }: ExchangeRequest, page: JsonText): GatewayError | undefined {
-  return listOf(method) === undefined ? undefined : tooLargeResult(page, MAX_PAGE);
+  return listReturnedBy(method) === undefined ? undefined : tooLargeResult(page, MAX_PAGE);
 }
 
 function tooLargeResult({ bytes }: JsonText, most: MostParsed): GatewayError | undefined {

@@ -10,7 +10,7 @@ import { isJsonObject, type JsonObject, JsonText } from '../json/json.ts';
 import { editedFields, fieldIn, itemsOf, REMOVED } from '../json/json-fields.ts';
 import { hasMoreValues, memberBytes, QUOTE, valuesInBytes } from '../json/json-scanner.ts';
 import { LIMITS } from '../limits.ts';
-import { type Era, LIST_METHODS, type ListField, listOf } from '../mcp/mcp.ts';
+import { type Era, LIST_METHODS, type ListField, listReturnedBy } from '../mcp/mcp.ts';
 import { MAX_LIST_VALUES } from '../memory/held-bytes.ts';
 import { TaskScheduler } from '../time/task-scheduler.ts';
 
@@ -27,7 +27,7 @@ export function resultEvent(
   result: JsonText,
   era: Era,
 ): Extract<FinalEvent, { kind: 'result' }> | GatewayError {
-  if (listOf(request.method) === undefined) return { kind: 'result', result };
+  if (listReturnedBy(request.method) === undefined) return { kind: 'result', result };
   const tooLarge = tooLargePage(request, result);
   if (tooLarge !== undefined) return tooLarge;
   const written = fieldIn(result.bytes, 'nextCursor');

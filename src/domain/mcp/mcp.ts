@@ -191,7 +191,7 @@ const LEGACY_METHODS: ReadonlySet<string> = new Set([
 const MODERN_METHODS: ReadonlySet<string> = new Set(['server/discover', LISTEN, 'tasks/update']);
 
 /** The list that a method returns, if any. */
-export function listOf(method: string): ListField | undefined {
+export function listReturnedBy(method: string): ListField | undefined {
   return METHODS[method]?.list;
 }
 

@@ -19,7 +19,7 @@ import {
   isModernVersion,
   isTaskMethod,
   type ListField,
-  listOf,
+  listReturnedBy,
   META,
   SUBSCRIBE,
   UNSUBSCRIBE,
@@ -91,7 +91,7 @@ async function answersTo(call: AggregateCall, signal?: AbortSignal): Promise<Obs
   const { request, selection, client, toTemplate, bound, search, extensions, scheduler } = call;
   const { directory } = selection;
   const { method, params } = request;
-  const list = listOf(method);
+  const list = listReturnedBy(method);
   if (list !== undefined) {
     // Each list is one page. Some clients of earlier revisions ask for the first one with an empty cursor.
     if (typeof params?.cursor === 'string' && params.cursor !== '')

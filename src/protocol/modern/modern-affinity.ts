@@ -18,7 +18,7 @@ import { editedFields } from '../../domain/json/json-fields.ts';
 import { memberText } from '../../domain/json/json-scanner.ts';
 import type { ClientAnswer } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
-import { hasRounds, isTaskMethod, listOf, META } from '../../domain/mcp/mcp.ts';
+import { hasRounds, isTaskMethod, listReturnedBy, META } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { isTooLong, shortKey } from '../client-bounds.ts';
 import type { InputRequests } from '../input-requests.ts';
@@ -78,7 +78,7 @@ export class ModernAffinity {
   targetOf(request: ModernRequest): ModernTarget | undefined {
     const { method, params } = request;
     if (params.requestState !== undefined && hasRounds(method)) return this.#byState(request);
-    if (params.cursor !== undefined && listOf(method) !== undefined) return this.#byCursor(request);
+    if (params.cursor !== undefined && listReturnedBy(method) !== undefined) return this.#byCursor(request);
     return isTaskMethod(method) && isTaskId(params.taskId) ? this.#byTask(request, params.taskId) : undefined;
   }
 
@@ -114,7 +114,7 @@ export class ModernAffinity {
    * out. Equal cursors stay equal, because clients end a list whose cursor repeats.
    */
   encryptCursor(request: ModernRequest, result: JsonText, instanceId: string): JsonText {
-    if (listOf(request.method) === undefined || !result.bytes.includes('"nextCursor"')) return result;
+    if (listReturnedBy(request.method) === undefined || !result.bytes.includes('"nextCursor"')) return result;
     const nextCursor = memberText(result.bytes, 'nextCursor');
     if (nextCursor === undefined) return result;
     const encrypted = this.#cipher.encryptEqually(

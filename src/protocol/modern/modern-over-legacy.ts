@@ -15,7 +15,7 @@ import { editedFields, fieldIn, REMOVED, withFields } from '../../domain/json/js
 import { CLOSE_BRACE, OPEN_BRACE, skipSpace } from '../../domain/json/json-scanner.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
-import { listOf, META } from '../../domain/mcp/mcp.ts';
+import { listReturnedBy, META } from '../../domain/mcp/mcp.ts';
 import type { InputRequests } from '../input-requests.ts';
 
 /**
@@ -56,7 +56,7 @@ export function completed(
   result: JsonText,
   serverInfoOf: () => JsonObject,
 ): JsonText {
-  const isCacheable = method === 'resources/read' || listOf(method) !== undefined;
+  const isCacheable = method === 'resources/read' || listReturnedBy(method) !== undefined;
   if (type === 'complete' && !isCacheable) return result; // nearly always
   const { bytes } = result;
   const start = skipSpace(bytes, 0);

@@ -11,7 +11,7 @@ import { SHARED } from '../../domain/instances/account-connection.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { definedFields, JsonText } from '../../domain/json/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
-import { type Handshake, LISTEN, listOf, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
+import { type Handshake, LISTEN, listReturnedBy, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { BackendAccount, BearerTokens } from '../backend-account.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type TransportDiagnostics } from '../transport.ts';
@@ -118,14 +118,15 @@ class WaitingTransport implements EndpointTransport {
       const { who } = this.#account;
       // Another node may have connected the account: then the next call is served. A list comes before a call,
       // which is to be answered.
-      if (who === 'shared' && listOf(method) === undefined) void this.#endIfConnected();
+      if (who === 'shared' && listReturnedBy(method) === undefined) void this.#endIfConnected();
       const refuse = (url?: string) =>
         throwError(() =>
           connectionRequired({ template, instanceId, who, why: 'none', ...definedFields({ url }) }),
         );
       const { addressFor } = this.#account;
       // A list may be for several callers.
-      if (callerId === undefined || addressFor === undefined || listOf(method) !== undefined) return refuse();
+      if (callerId === undefined || addressFor === undefined || listReturnedBy(method) !== undefined)
+        return refuse();
       // When the database is away the call is refused all the same, but without an address.
       return defer(() => from(addressFor(callerId).catch(() => undefined))).pipe(mergeMap(refuse));
     }

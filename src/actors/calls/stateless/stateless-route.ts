@@ -18,7 +18,7 @@ import {
   type StatelessOptions,
 } from '../../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../../domain/mcp/jsonrpc.ts';
-import { listOf } from '../../../domain/mcp/mcp.ts';
+import { listReturnedBy } from '../../../domain/mcp/mcp.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import { startsWithin } from '../../../domain/time/clock-streams.ts';
 import { forLegacy, isLogged, logLevelOf } from '../../../transports/legacy-form.ts';
@@ -190,7 +190,7 @@ class StatelessRoute implements CallRoute {
       request,
       logLevel: this.#logLevel,
       hasEqualTools:
-        listOf(request.method) === 'tools' && this.#deps.conversations.hasEqualTools(ref, profile),
+        listReturnedBy(request.method) === 'tools' && this.#deps.conversations.hasEqualTools(ref, profile),
     });
   }
 
@@ -276,7 +276,7 @@ class StatelessRoute implements CallRoute {
    */
   receive(ref: InstanceRef, event: ExchangeEvent): boolean {
     if (!isLogged(this.#logLevel)(event)) return false;
-    const list = listOf(this.#request.method);
+    const list = listReturnedBy(this.#request.method);
     if (list === undefined) return true;
     if (event.kind === 'request') {
       event.answer(QUESTION_REFUSALS.noCall);
