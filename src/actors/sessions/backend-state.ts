@@ -119,7 +119,7 @@ export class BackendState {
       return refusal(`This client has too many subscriptions (${LIMITS.subscriptionsPerClient}).`);
     }
     const add = () => this.#add(uri, binding, undefined);
-    if (hasOwnState(binding)) return this.#forwarded(uri, request, binding, add);
+    if (hasOwnState(binding)) return this.#forwardedFor(uri, request, binding, add);
     if (binding.handshake.era !== 'legacy') return answered(add);
     return defer(() => this.#join(uri, request, binding));
   }
@@ -130,7 +130,7 @@ export class BackendState {
     binding: Binding,
   ): AttemptPlan | Observable<FinalEvent> {
     const remove = (): void => this.#remove(uri);
-    if (hasOwnState(binding)) return this.#forwarded(uri, request, binding, remove);
+    if (hasOwnState(binding)) return this.#forwardedFor(uri, request, binding, remove);
     return answered(() => {
       this.#requests.begin(uri, request).end();
       remove();
@@ -138,7 +138,7 @@ export class BackendState {
   }
 
   /** Forwards a request about a subscription. */
-  #forwarded(uri: string, request: ExchangeRequest, binding: Binding, agreed: () => void): AttemptPlan {
+  #forwardedFor(uri: string, request: ExchangeRequest, binding: Binding, agreed: () => void): AttemptPlan {
     const { isOverridden, end } = this.#requests.begin(uri, request);
     return { ...forwarded(request, binding, () => isOverridden() || agreed()), ended: end };
   }

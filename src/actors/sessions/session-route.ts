@@ -287,7 +287,7 @@ class SessionStep implements SendStep, AttemptPlan {
   /** True for an attempt that is not safe to repeat, if it counts: see SessionRoute.countUnsafe. */
   #isCounted = false;
   /** The plan that forwards a request of `setsBackendState`; undefined for other requests. */
-  #forwarded: AttemptPlan | undefined;
+  #sentPlan: AttemptPlan | undefined;
 
   constructor(route: SessionRoute, binding: Binding, request: ExchangeRequest, isHedge: boolean) {
     this.#route = route;
@@ -306,7 +306,7 @@ class SessionStep implements SendStep, AttemptPlan {
       this.#route.bindTo(binding);
       const plan = this.#route.backendStatePlan(binding);
       if (plan !== undefined && !('request' in plan)) return plan;
-      this.#forwarded = plan;
+      this.#sentPlan = plan;
       // Before sending: afterwards the transport that knew the tool may be gone.
       this.#isCounted = !isRepeatable(request, this.ref) && this.#route.countUnsafe();
     }
@@ -316,12 +316,12 @@ class SessionStep implements SendStep, AttemptPlan {
   receive(event: ExchangeEvent): boolean {
     this.#route.bindTo(this.binding);
     this.#route.lastEvent = event;
-    return this.#forwarded?.receive?.(event) !== false;
+    return this.#sentPlan?.receive?.(event) !== false;
   }
 
   ended(ending: AttemptEnding): void {
     const { error } = ending;
-    this.#forwarded?.ended?.(ending);
+    this.#sentPlan?.ended?.(ending);
     if (!this.#isCounted) return;
     const conversation = this.conversation ?? this.ref.opened?.transport;
     // The program ends, whatever the call did.

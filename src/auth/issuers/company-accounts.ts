@@ -116,7 +116,7 @@ export class CompanyAccounts {
     const row = await this.#rowOfIdentity(identity);
     const known = await this.#userOf(row);
     if (known === undefined) return this.#create(setting, stored, claims, role, row?.version ?? 0);
-    const user = await this.#update(await this.#enabled(known), setting, claims, role);
+    const user = await this.#update(await this.#enabledAgain(known), setting, claims, role);
     return (await this.#keep(stored, user)) ? user : undefined;
   }
 
@@ -161,7 +161,7 @@ export class CompanyAccounts {
       return { scopes, account };
     }
     const account = async () => {
-      const user = await this.#update(await this.#enabled(known), setting, claims, role);
+      const user = await this.#update(await this.#enabledAgain(known), setting, claims, role);
       const { sleptAt: _, ...kept } = stored;
       const saidAtMs = Math.max(issuedAtMs, confirmedAtMs);
       const now = { ...kept, ...identity, sub: String(claims.sub), confirmedAtMs: saidAtMs };
@@ -355,16 +355,16 @@ export class CompanyAccounts {
   }
 
   /** Throws INSUFFICIENT_PERMISSIONS for an account that an admin has disabled, or changed while it was disabled. */
-  async #enabled(user: User): Promise<User> {
+  async #enabledAgain(user: User): Promise<User> {
     if (user.isActive) return user;
     const { store, accounts, onChange, clock } = this.#options;
     const [row] = await store.list({ kind: 'identity', userId: user.id }, 1);
     const sleptAt = row && readIdentity(row).sleptAt;
     if (sleptAt === undefined || user.updatedAt !== sleptAt) throw accountDisabled(user.username);
     const updatedAt = new Date(clock.wall()).toISOString();
-    const awake = await accounts.changeUser(user.id, { isActive: true, updatedAt });
+    const enabled = await accounts.changeUser(user.id, { isActive: true, updatedAt });
     onChange(userPrincipalId(user.id));
-    return awake;
+    return enabled;
   }
 
   async #find(identity: CompanyIdentity): Promise<User | undefined> {
