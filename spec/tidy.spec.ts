@@ -50,6 +50,7 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
   'every source file is imported': [['src/actors/forgotten.ts', '']],
   'a source file starts with a comment that says what it owns': [['src/gateway/gateway.ts', 'const a = 1;']],
   'a source file has at most 450 lines': [['src/gateway/gateway.ts', '// line\n'.repeat(451)]],
+  'a file of specs has at most 500 lines': [['spec/a.spec.ts', '// line\n'.repeat(501)]],
   'a comment has at most 130 characters in a line': [['src/a.ts', `// ${'word '.repeat(26)}`]],
   'comments and texts say what is not so, and what is done again, in plain English': [
     ['src/a.ts', '/** The text is no number. */'],

@@ -1,12 +1,9 @@
-// All instances of a gateway by template: how they are added, replaced, removed, started again after a crash, and ended. Instances
-// of other nodes: listed among the others, never started, never picked, refused with the reason.
+// All instances of a gateway by template: how they are added, replaced, removed, started again after a crash, and ended.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { noHealthyError } from '../../../src/actors/fleet/no-instance.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
-import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { RESTART_FORGIVEN_MS } from '../../../src/domain/time/back-off.ts';
 import { answers, errorView, fails, Harness, openOwn, silent } from '../../helpers/backends/harness.ts';
@@ -434,51 +431,6 @@ test('lists an instance once that is replaced while a list is read', async () =>
   assert.equal(ids, ['a', 'b', 'c']);
 });
 
-const unreachable = (id: string, fields: Partial<InstanceDefinition> = {}) =>
-  definition(id, { transport: 'stdio', command: 'run', nodeId: 'there', ...fields });
-
-test('an instance of another node is listed as stopped, with the reason, and not started', async () => {
-  const here = await harness.add('a', answers());
-  const there = harness.fleet.addUnreachable(unreachable('b', { weight: 3 }));
-  const { state, healthy, weight, reason } = there.snapshot();
-  assert.equal([state, healthy, weight, reason], ['stopped', false, 3, 'it runs on the node "there"']);
-  assert.equal(harness.fleet.templates.group('t').instances, [here, there]);
-  assert.equal([harness.fleet.templates.group('t').refs, harness.fleet.ownRefs()], [[here], [here]]);
-  assert.is(harness.fleet.find('t', 'b'), there);
-  assert.is(harness.fleet.templates.group('t').instance('b'), there);
-  assert.is(harness.fleet.findByServerId('b'), there);
-  assert.equal(views()[1], { definition: unreachable('b', { weight: 3 }), snapshot: there.snapshot() });
-  assert.is(await codeOf(() => harness.fleet.templates.group('t').ref('b')), 'NO_HEALTHY_INSTANCE');
-  assert.equal([...harness.transports.keys()], ['a']);
-  const found = harness.events.filter((event) => 'instanceId' in event && event.instanceId === 'b');
-  assert.equal(found, []);
-});
-
-test('an instance of another node is never picked, and calls that name it fail with the reason', async () => {
-  harness.fleet.addUnreachable(unreachable('b'));
-  const nobody = { code: 'NO_HEALTHY_INSTANCE', delivered: 'no' };
-  assert.equal(errorView(await harness.call('write').end), { ...nobody, retryAfterSeconds: 2 });
-  assert.equal(errorView(await harness.call('write', { instanceId: 'b' }).end), nobody);
-  assert.match(noHealthyError(harness.fleet.templates.group('t')).message, 'b: it runs on the node "there"');
-  const found = harness.callsThat('refused').map(({ code }) => code);
-  assert.equal(found, ['NO_HEALTHY_INSTANCE', 'NO_HEALTHY_INSTANCE']);
-});
-
-test('an instance that moves to another node leaves here, and is reported as stopped', async () => {
-  const here = await harness.add('a', answers());
-  const transport = harness.backend('a');
-  harness.events.length = 0;
-  const there = harness.fleet.addUnreachable(unreachable('a'));
-  await settled();
-  assert.equal(
-    [harness.fleet.templates.group('t').instances, harness.fleet.templates.group('t').pool.candidates.length],
-    [[there], 0],
-  );
-  assert.equal([here.state, transport.isClosed], ['stopped', true]);
-  const found = harness.events.map(({ type }) => type);
-  assert.equal(found, ['instance.draining', 'instance.stopped']);
-});
-
 test.run();
 
 /** A refused connection makes it unhealthy, and the back-off of an unhealthy instance asks for randomness. */
@@ -496,8 +448,4 @@ async function breakBy(cause: () => unknown): Promise<void> {
   };
   await cause();
   await settled();
-}
-
-function views() {
-  return harness.fleet.templates.group('t').statuses();
 }

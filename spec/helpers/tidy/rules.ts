@@ -5,6 +5,7 @@ import { layerRules } from './layers.ts';
 import { lineAt, type Rule } from './source-text.ts';
 
 const longestFileLines = 450;
+const longestSpecLines = 500;
 /** Code wraps at 110, a comment may be a little longer. Diagrams and examples, which have two spaces in a row, are free. */
 const longestComment = 130;
 /** Specs of real processes and sockets, which may wait for real time. */
@@ -162,6 +163,13 @@ export const rules: readonly Rule[] = [
     check: ({ path, text }) => {
       const lines = text.trimEnd().split('\n').length;
       return isSource(path) && lines > longestFileLines ? [`has ${lines} lines`] : [];
+    },
+  },
+  {
+    name: `a file of specs has at most ${longestSpecLines} lines`,
+    check: ({ path, text }) => {
+      const lines = text.trimEnd().split('\n').length;
+      return path.startsWith('spec/') && lines > longestSpecLines ? [`has ${lines} lines`] : [];
     },
   },
   {
