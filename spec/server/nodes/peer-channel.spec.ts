@@ -9,11 +9,13 @@ import * as assert from 'uvu/assert';
 import { openSocketFolder } from '../../../src/cli/workers/socket-folder.ts';
 import { channelKeys } from '../../../src/cluster/channel/trust/channel-keys.ts';
 import type { ReachableLife } from '../../../src/cluster/reachable-life.ts';
+import { OperatorError } from '../../../src/domain/errors/errors.ts';
 import { UserShares } from '../../../src/domain/memory/user-shares.ts';
 import { openPeerChannel } from '../../../src/server/nodes/peer-channel.ts';
 import { knownNodesIn } from '../../cluster/channel/known-nodes.ts';
 import { sendRaw } from '../../helpers/clients/raw-http.ts';
 import { anonymousAuth } from '../../helpers/http/anonymous-auth.ts';
+import { messageOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('address of the peer channel');
@@ -74,6 +76,12 @@ test('only a listener on loopback answers plain HTTP', async () => {
   assert.equal(await opened({ advertise, listen: '127.0.0.1' }), ['http:', 'HTTP/1.1 401']);
   assert.equal(await opened({ advertise, listen: '0.0.0.0' }), ['https:', '']);
   assert.equal(await opened({ advertise: 'node.example', listen: '127.0.0.1' }), ['https:', '']);
+});
+
+test('a start with an address that no node could use is refused', async () => {
+  const wanted =
+    /^other nodes cannot connect to this one at https:\/\/10\.0\.0\.256:8090: set cluster\.advertise/;
+  assert.match(await messageOf(opened({ advertise: '10.0.0.256:8090' }), OperatorError), wanted);
 });
 
 const onPosix = test.needs(process.platform !== 'win32', 'Windows has no socket files');

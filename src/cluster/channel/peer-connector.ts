@@ -8,12 +8,22 @@ import { socketOf } from '../reachable-life.ts';
 import { PEER_KEEP_ALIVE_MS } from './peer-protocol.ts';
 import type { PeerTls } from './trust/peer-tls.ts';
 
-/** Opens sockets to the peer listener of another node. `address`: its URL. */
+/**
+ * Opens sockets to the peer listener of another node. `address`: its URL, as its row has it. `connect` throws for one that
+ * cannot be used.
+ */
 export function peerConnector(address: string, tls: PeerTls): Connector {
-  const { protocol, hostname, port } = new URL(address);
   const path = socketOf(address);
   if (path !== undefined)
     return { connectedEvent: 'connect', connect: (onread) => connectTcp({ path, onread }) };
+  const url = URL.parse(address);
+  if (url === null) {
+    const refuse = (): never => {
+      throw new Error('its address cannot be used');
+    };
+    return { connectedEvent: 'connect', connect: refuse };
+  }
+  const { protocol, hostname, port } = url;
   const host = hostname.replace(/^\[|\]$/g, '');
   const isSecure = protocol === 'https:';
   const common = { host, port: Number(port) };
@@ -33,5 +43,5 @@ export function peerConnector(address: string, tls: PeerTls): Connector {
 
 /** The value of the header `Host`, which HTTP/1.1 requires. */
 export function peerHost(address: string): string {
-  return new URL(address).host || 'localhost'; // a socket file
+  return URL.parse(address)?.host || 'localhost'; // a socket file
 }

@@ -21,6 +21,7 @@ import type { ClusterCounts } from '../../counts/cluster-counts.ts';
 import { OperatorError, reasonOf } from '../../domain/errors/errors.ts';
 import { isLoopback, joinHostPort } from '../../domain/local-address.ts';
 import { WindowCounter } from '../../domain/memory/window-counter.ts';
+import { unreachableNode } from '../../domain/nodes/nodes.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 
 /** Refusals that the audit log records in a minute; further ones are counted. */
@@ -111,6 +112,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
       const listener = await openPeerListener({ ...common, ...listen, tls: isSecure ? keys.tls : undefined });
       listeners.push(listener);
       address = `${isSecure ? 'https' : 'http'}://${joinHostPort(advertise.host, advertise.port ?? listener.port)}`;
+      if (!URL.canParse(address)) throw new OperatorError(unreachableNode(` at ${address}`));
     }
     nodes = await join({ node: nodeId, life, address });
   } catch (thrown) {
