@@ -51,7 +51,7 @@ export interface AuthorizationServerOptions extends Pick<InteractionOptions, 'ac
   readonly store: Pick<Store, 'oauth' | 'accounts' | 'serverTimeMs'>;
   readonly auth: Pick<
     Auth,
-    'checkPassword' | 'audit' | 'endToken' | 'roles' | 'company' | 'proofOfGrant' | 'issueToken'
+    'checkPassword' | 'audit' | 'endToken' | 'roles' | 'company' | 'grants' | 'proofOfGrant' | 'issueToken'
   >;
   /** False: only the first admin signs in with a password. Default: true. */
   readonly hasPasswordLogins?: boolean | undefined;
@@ -97,7 +97,12 @@ export class AuthorizationServer {
     this.#options = options;
     this.#signIns = signIns;
     const { clock, auth, address, rule, keepsSecrets, openNetworks, ca } = options;
-    const store = oncePerRequest(options.store.oauth, () => this.#served.getStore()?.rows);
+    const { oauth } = options.store;
+    const store = oncePerRequest(
+      oauth,
+      () => this.#served.getStore()?.rows,
+      (filter) => (auth.grants ?? oauth).end(filter),
+    );
     this.#oauth = store;
     const { wall, now } = clock;
     const tokens = new AccessTokens(() => options.keys.publicKeys(), address, wall);

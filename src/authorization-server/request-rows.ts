@@ -6,10 +6,11 @@ import type { OAuthKind, OAuthRow, OAuthStore } from '../persistence/oauth-store
 /** Kinds that are read more than once. Of a refresh token each look must see the changes of other requests. */
 const KINDS: ReadonlySet<OAuthKind> = new Set<OAuthKind>(['interaction', 'code', 'grant']);
 
-/** `present`: the rows of the request being served; undefined outside of one. */
+/** `present`: the rows of the request being served; undefined outside of one. `end`: that of the store, as `Grants` does it. */
 export function oncePerRequest(
   store: OAuthStore,
   present: () => Map<string, OAuthRow> | undefined,
+  end: OAuthStore['end'],
 ): OAuthStore {
   const forget = (kind: OAuthKind, key: string) => present()?.delete(idOf(kind, key));
   return {
@@ -43,7 +44,7 @@ export function oncePerRequest(
     oldest: (filter, limit) => store.oldest(filter, limit),
     end: (filter) => {
       present()?.clear();
-      return store.end(filter);
+      return end(filter);
     },
     sweep: (now) => store.sweep(now),
   };

@@ -72,13 +72,21 @@ export class Grants {
 
   /** `userId`: only a grant of this user; those of others are not found. Also ends a damaged one. GRANT_NOT_FOUND. */
   async revoke(id: string, userId?: string): Promise<void> {
-    const { store, onEnded } = this.#options;
-    const [row] = await store.find('grant', [oauthKey('grant', id)]);
+    const [row] = await this.#options.store.find('grant', [oauthKey('grant', id)]);
     const { userId: owner, expiresAt = '' } = row ?? {};
     const isPresent = owner !== undefined && expiresAt > this.#now;
     if (!isPresent || (userId !== undefined && owner !== userId)) throw grantNotFound(id);
-    await store.end({ grantId: id });
-    onEnded(grantPrincipalId(id, owner));
+    await this.end({ grantId: id });
+  }
+
+  /** Ends all that a grant or a client has, its grants among them. False when there is nothing. */
+  async end(filter: Pick<OAuthRow, 'grantId' | 'clientKey'>): Promise<boolean> {
+    const { store, onEnded } = this.#options;
+    const grants = await store.list({ ...filter, kind: 'grant' }, MAX_GRANTS);
+    const isEnded = await store.end(filter);
+    for (const { grantId, userId } of grants)
+      if (grantId !== undefined && userId !== undefined) onEnded(grantPrincipalId(grantId, userId));
+    return isEnded;
   }
 
   get #now(): string {
