@@ -95,6 +95,31 @@ test('a listing that began before a changed definition was seen says nothing abo
   assert.equal([cache.lists('pay'), listings.length], ['no', 3]);
 });
 
+test('of a server that notifies a change before each list, the last list is trusted', async () => {
+  const trust: ToolTrust = {
+    isRequiredFor: () => true,
+    isApproved: () => true,
+    digestsOf: async (tools) => new Map(tools.map((tool) => [tool, { own: tool.name, shown: tool.name }])),
+    areUsedEverywhere: async () => true,
+    listed: async () => {},
+  };
+  const { cache, answer, listings, clock } = staged({ trust: () => trust });
+  const refreshed = cache.refresh();
+  for (let round = 0; round < 3; round += 1) {
+    void cache.invalidate();
+    await answer('a');
+  }
+  await refreshed;
+  assert.equal([cache.lists('a'), listings.length], ['yes', 3]);
+  clock.nowMs += 1_000;
+  assert.equal(
+    [cache.lists('a'), listings.length],
+    ['yes', 4],
+    'it is listed again, since it may have changed',
+  );
+  await answer('a');
+});
+
 test('a list whose definitions cannot be recorded is not trusted, and the next one is', async () => {
   let isBroken = true;
   const trust: ToolTrust = {

@@ -47,6 +47,8 @@ export class ToolCache {
   /** The time of the last listing that began within a second of the one before. */
   #earlyAtMs = Number.NEGATIVE_INFINITY;
   #isStale = false;
+  /** True when the listing under way may have read definitions from before a change that was seen. */
+  #isDistrusted = false;
   readonly #rules: ToolRules;
   /** The digests of the present list, by tool name; undefined if every definition was trusted when the list was read. */
   #digests: ReadonlyMap<string, ToolDigests> | undefined;
@@ -146,7 +148,8 @@ export class ToolCache {
   async distrust(listed: ReadonlyMap<string, ToolDigests>): Promise<void> {
     if ([...listed].every(([name, { own }]) => this.#digests?.get(name)?.own === own)) return;
     this.#digests = new Map();
-    this.#isStale = true; // a listing that is under way may have read the earlier definitions
+    this.#isStale = true;
+    this.#isDistrusted = true; // a listing that is under way may have read the earlier definitions
     await this.refresh();
   }
 
@@ -182,11 +185,17 @@ export class ToolCache {
     await this.refresh();
   }
 
+  /**
+   * Lists the tools until no change is announced meanwhile, in TOOL_LIST_ROUNDS at most. The last list is kept all the same: a
+   * server may announce a change with each list. It stays stale.
+   */
   async #reload(): Promise<void> {
-    for (let round = 0; round < TOOL_LIST_ROUNDS; round += 1) {
+    for (let round = 1; round <= TOOL_LIST_ROUNDS; round += 1) {
       this.#isStale = false;
+      this.#isDistrusted = false;
       const listed = await this.#listed().catch(() => undefined); // a call that needs the tool meets the failure, too
-      if (listed !== undefined && !this.#isStale) {
+      const isCurrent = !this.#isStale || (round === TOOL_LIST_ROUNDS && !this.#isDistrusted);
+      if (listed !== undefined && isCurrent) {
         const { tools, bytes, digests } = listed;
         this.#keep(tools, bytes);
         this.#digests = digests && new Map([...digests].map(([{ name }, own]) => [name, own]));
