@@ -22,7 +22,7 @@ import {
 import type { Feed } from '../../subscriptions/feed.ts';
 import type { SessionDeps } from '../session-deps.ts';
 import { Binding } from './binding.ts';
-import { type SearchOptions, searchBinding } from './binding-search.ts';
+import { BindingSearch, type SearchOptions } from './binding-search.ts';
 
 /** The most concurrent searches for recovered sessions: after the end of a node all its clients come at once. */
 const MAX_RECOVERED = 64;
@@ -89,7 +89,8 @@ export class Binder {
    * nothing open then. Source: ADR 40.
    */
   findBinding(options: SearchOptions): Promise<Binding> {
-    return searchBinding(this.deps, options, (ref, signal) => this.#open(ref, { ...options, signal }));
+    const open = (ref: InstanceRef, signal: AbortSignal) => this.#open(ref, { ...options, signal });
+    return new BindingSearch(this.deps, options, open).run();
   }
 
   /** Like `findBinding`, for the first binding of a recovered session: only some of these search at the same time. */

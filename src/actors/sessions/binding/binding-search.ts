@@ -40,80 +40,107 @@ export interface SearchOptions extends ClientNeeds {
   readonly signal: AbortSignal;
 }
 
+/** Opens a binding at one instance, unless `ended` is aborted. */
+type OpenBinding = (ref: InstanceRef, ended: AbortSignal) => Promise<Binding>;
+
 /** The longest time after which an opening counts as slow, in ms. */
 const SLOW_OPENING_MS = 1_000;
 
-/** Searches for a binding: see Binder.findBinding. `open`: opens a binding at one instance. */
-export function searchBinding(
-  { budget, clock, isAccepting }: SessionDeps,
-  { group, ownerId, tries, first, last, withinMs, signal }: SearchOptions,
-  open: (ref: InstanceRef, ended: AbortSignal) => Promise<Binding>,
-): Promise<Binding> {
-  const endsAtMs = clock.now() + withinMs;
-  const found = Promise.withResolvers<Binding>();
+/** One search for a binding: see Binder.findBinding. It is over when `run` has its result. */
+export class BindingSearch {
+  readonly #deps: SessionDeps;
+  readonly #options: SearchOptions;
+  readonly #open: OpenBinding;
+  readonly #endsAtMs: number;
+  readonly #found = Promise.withResolvers<Binding>();
   /** Aborted as soon as a binding is found. */
-  const over = new AbortController();
-  const ended = AbortSignal.any([signal, over.signal]);
-  let underWay = 0;
-  let failure: GatewayError | undefined;
+  readonly #over = new AbortController();
+  readonly #ended: AbortSignal;
+  #underWay = 0;
+  #failure: GatewayError | undefined;
 
-  const mayTry = () => tries.left > 0 && !ended.aborted;
-  const next = () => (mayTry() ? group.pickForSession(ownerId, tries.excluded, last) : undefined);
+  constructor(deps: SessionDeps, options: SearchOptions, open: OpenBinding) {
+    this.#deps = deps;
+    this.#options = options;
+    this.#open = open;
+    this.#endsAtMs = deps.clock.now() + options.withinMs;
+    this.#ended = AbortSignal.any([options.signal, this.#over.signal]);
+  }
 
-  const goOn = (ref: InstanceRef | undefined): void => {
-    if (ref !== undefined) void tryAt(ref);
-    else if (underWay === 0 && !awaitStart()) found.reject(failure ?? noInstance());
-  };
-  const noInstance = () => (isAccepting() ? noHealthyError(group) : shuttingDown());
+  /** Called once. */
+  run(): Promise<Binding> {
+    this.#goOn(this.#options.first ?? this.#next());
+    return this.#found.promise;
+  }
+
+  #goOn(ref: InstanceRef | undefined): void {
+    if (ref !== undefined) void this.#tryAt(ref);
+    else if (this.#underWay === 0 && !this.#awaitStart())
+      this.#found.reject(this.#failure ?? this.#noInstance());
+  }
+
+  #next(): InstanceRef | undefined {
+    const { group, ownerId, tries, last } = this.#options;
+    return this.#mayTry() ? group.pickForSession(ownerId, tries.excluded, last) : undefined;
+  }
+
+  #mayTry(): boolean {
+    return this.#options.tries.left > 0 && !this.#ended.aborted;
+  }
+
+  #noInstance(): GatewayError {
+    return this.#deps.isAccepting() ? noHealthyError(this.#options.group) : shuttingDown();
+  }
 
   /** Waits for an instance that is starting, then continues the search. Returns false when none is starting. */
-  const awaitStart = (): boolean => {
-    const started$ = mayTry() ? group.untilStarted(ownerId, tries.excluded) : undefined;
+  #awaitStart(): boolean {
+    const { group, ownerId, tries, signal } = this.#options;
+    const started$ = this.#mayTry() ? group.untilStarted(ownerId, tries.excluded) : undefined;
     started$?.pipe(take(1), takeUntil(fromEvent(signal, 'abort'))).subscribe({
-      error: (error: GatewayError) => found.reject(error),
-      complete: () => goOn(next()),
+      error: (error: GatewayError) => this.#found.reject(error),
+      complete: () => this.#goOn(this.#next()),
     });
     return started$ !== undefined;
-  };
+  }
 
-  const tryAt = async (ref: InstanceRef): Promise<void> => {
+  async #tryAt(ref: InstanceRef): Promise<void> {
+    const { group, tries, signal } = this.#options;
     tries.count();
     tries.exclude(ref);
-    underWay += 1;
-    const disarm = hedge(ref);
+    this.#underWay += 1;
+    const disarm = this.#hedge(ref);
     try {
       // A program is ended at once. A session of a backend can be deleted only when its id is known.
-      const binding = await open(ref, isNetworked(ref.definition) ? signal : ended);
-      if (over.signal.aborted) await binding.close();
-      over.abort();
-      found.resolve(binding);
+      const binding = await this.#open(ref, isNetworked(ref.definition) ? signal : this.#ended);
+      if (this.#over.signal.aborted) await binding.close();
+      this.#over.abort();
+      this.#found.resolve(binding);
     } catch (thrown) {
-      failure = atInstance(asGatewayError(thrown), ref.id);
-      underWay -= 1;
+      this.#failure = atInstance(asGatewayError(thrown), ref.id);
+      this.#underWay -= 1;
       if (!group.has(ref)) tries.readmit(ref); // its successor has the same id
-      goOn(next());
+      this.#goOn(this.#next());
     } finally {
       disarm();
     }
-  };
+  }
 
   /**
    * Sets a timer for the next opening beside a slow one: soon if the retry budget allows it, otherwise after half of
    * the remaining time: see slowAfterMs. Returns a function that cancels the timer.
    */
-  const hedge = (slow: InstanceRef): (() => void) => {
-    const halfMs = tries.slowAfterMs(slow, group, endsAtMs - clock.now());
+  #hedge(slow: InstanceRef): () => void {
+    const { budget, clock } = this.#deps;
+    const { group, tries, withinMs } = this.#options;
+    const halfMs = tries.slowAfterMs(slow, group, this.#endsAtMs - clock.now());
     if (halfMs === undefined) return () => undefined;
     const soonMs = Math.min(SLOW_OPENING_MS, Math.ceil(withinMs / HEDGE_DIVISOR), halfMs);
     let disarm = clock.alarm(soonMs, () => {
       slow.suspect();
-      const mayOpen = mayTry() && tries.hasAlternative(slow, group) && budget.take();
-      if (mayOpen) goOn(next());
-      else disarm = clock.alarm(halfMs - soonMs, () => goOn(next()));
+      const mayOpen = this.#mayTry() && tries.hasAlternative(slow, group) && budget.take();
+      if (mayOpen) this.#goOn(this.#next());
+      else disarm = clock.alarm(halfMs - soonMs, () => this.#goOn(this.#next()));
     });
     return () => disarm();
-  };
-
-  goOn(first ?? next());
-  return found.promise;
+  }
 }
