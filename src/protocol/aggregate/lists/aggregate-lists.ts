@@ -89,7 +89,7 @@ export class AggregateLists {
   readonly #reader: ListReader;
   readonly #remembered = new FairLruMap<Crawled>(MAX_REMEMBERED_BYTES);
   /** The lists that are being read: each ends within its wait, though its reading may take longer. */
-  readonly #crawls = new Map<string, Promise<FoundList>>();
+  readonly #crawls = new Map<string, { readonly crawl: Crawl; readonly found: Promise<FoundList> }>();
   /**
    * The starts that are waited for, by template and owner. Places for waits are few: all clients of a gateway without
    * accounts are one owner, and each asks for several lists.
@@ -203,7 +203,7 @@ export class AggregateLists {
     const servers = new Set(backends.handshakes(owner).map(({ serverInfo }) => serverInfo.name));
     const digest = shortKey(canonicalText(profile.capabilities), ...servers);
     const key = `${list} ${template} ${owner.id} ${digest}`;
-    return this.#crawls.get(key) ?? this.#begin(key, list, template, client);
+    return this.#crawls.get(key)?.found ?? this.#begin(key, list, template, client);
   }
 
   /** Waits while the template is starting for the first time, at most so long, and as #restMs says for all requests of its owner. */
@@ -247,61 +247,70 @@ export class AggregateLists {
   }
 
   #begin(key: string, list: ListField, template: string, client: Client): Promise<FoundList> {
-    const { listChanges$, onListed, kept, clock } = this.#deps;
     const last = this.#remembered.get(key);
-    const firstKey = firstKeyOf(list, template, client);
-    const isCurrent = () => this.#crawls.get(key) === crawl;
+    const crawl: Crawl = { key, list, template, client, last };
+    const reading = this.#read(crawl);
+    const waitMs = last === undefined ? this.#restMs(firstKeyOf(list, template, client)) : WAIT_MS;
+    const found = settlesWithin(reading, waitMs, this.#deps.clock).then((isInTime) => {
+      if (isInTime) return reading.then((listed) => this.#foundIn(crawl, listed));
+      void reading.then((late) => this.#announceLate(crawl, late));
+      return this.#lastFound(crawl, 'It has not answered yet.');
+    });
+    this.#crawls.set(key, { crawl, found });
+    return found;
+  }
+
+  /** Reads the list and remembers it. A text says why it could not be read. Never rejects. */
+  async #read(crawl: Crawl): Promise<Crawled | string> {
+    const { key, list, template, client } = crawl;
+    const { listChanges$, onListed, kept } = this.#deps;
+    const isCurrent = () => this.#crawls.get(key)?.crawl === crawl;
     const remove = () => isCurrent() && this.#crawls.delete(key);
     // When the list changes before it was read, later requests must not get the old list.
     const announced = list === 'resourceTemplates' ? 'resources' : list;
     const watch = listChanges$.subscribe(
       (change) => change.template === template && change.list === announced && remove(),
     );
-    const without = async (reason: string): Promise<FoundList> => {
-      const stale = async () => {
-        if (last !== undefined) return { ...last, staleMs: clock.now() - last.readAtMs };
-        const found = await kept?.find(template, list, client.profile);
-        return found === undefined ? { ...NOTHING, missing: reason } : { ...found, staleMs: found.ageMs };
-      };
-      return this.#incompleteList(list, template, await stale());
-    };
-    const read = async (): Promise<Crawled | string> => {
-      try {
-        const listed = await this.#crawl(list, template, client);
-        if (typeof listed === 'string') return listed;
-        this.#firstAtMs.delete(firstKey);
-        onListed?.(list, template, listed.withheld);
-        // A list that was requested before a change is not stored after it.
-        if (isCurrent() && listed.staleMs === undefined) {
-          this.#remembered.set(client.owner.id, key, listed);
-          kept?.keep(template, list, client.profile, listed.items);
-        }
-        return listed;
-      } catch (thrown) {
-        return clientMessageOf(thrown);
-      } finally {
-        watch.unsubscribe();
-        remove();
+    try {
+      const listed = await this.#crawl(list, template, client);
+      if (typeof listed === 'string') return listed;
+      this.#firstAtMs.delete(firstKeyOf(list, template, client));
+      onListed?.(list, template, listed.withheld);
+      // A list that was requested before a change is not stored after it.
+      if (isCurrent() && listed.staleMs === undefined) {
+        this.#remembered.set(client.owner.id, key, listed);
+        kept?.keep(template, list, client.profile, listed.items);
       }
+      return listed;
+    } catch (thrown) {
+      return clientMessageOf(thrown);
+    } finally {
+      watch.unsubscribe();
+      remove();
+    }
+  }
+
+  #foundIn(crawl: Crawl, listed: Crawled | string): FoundList | Promise<FoundList> {
+    if (typeof listed === 'string') return this.#lastFound(crawl, listed);
+    return listed.staleMs === undefined ? listed : this.#incompleteList(crawl.list, crawl.template, listed);
+  }
+
+  /** The list as it was read last, here or before a restart; else none, for this reason. */
+  async #lastFound({ list, template, client, last }: Crawl, reason: string): Promise<FoundList> {
+    const { kept, clock } = this.#deps;
+    const stale = async () => {
+      if (last !== undefined) return { ...last, staleMs: clock.now() - last.readAtMs };
+      const found = await kept?.find(template, list, client.profile);
+      return found === undefined ? { ...NOTHING, missing: reason } : { ...found, staleMs: found.ageMs };
     };
-    const foundIn = (listed: Crawled | string): FoundList | Promise<FoundList> => {
-      if (typeof listed === 'string') return without(listed);
-      return listed.staleMs === undefined ? listed : this.#incompleteList(list, template, listed);
-    };
-    const compare = (late: Crawled | string) => {
-      if (typeof late === 'string' || this.#remembered.get(key) !== late) return;
-      if (last === undefined || JSON.stringify(last.items) !== JSON.stringify(late.items))
-        this.late$.next({ template, list });
-    };
-    const reading = read();
-    const waitMs = last === undefined ? this.#restMs(firstKey) : WAIT_MS;
-    const crawl = settlesWithin(reading, waitMs, clock).then((isInTime) => {
-      if (isInTime) return reading.then(foundIn);
-      void reading.then(compare);
-      return without('It has not answered yet.');
-    });
-    this.#crawls.set(key, crawl);
-    return crawl;
+    return this.#incompleteList(list, template, await stale());
+  }
+
+  /** Announces a late list that differs from the last one. */
+  #announceLate({ key, list, template, last }: Crawl, late: Crawled | string): void {
+    if (typeof late === 'string' || this.#remembered.get(key) !== late) return;
+    if (last === undefined || JSON.stringify(last.items) !== JSON.stringify(late.items))
+      this.late$.next({ template, list });
   }
 
   /** Reads all pages; none of a list that the server does not offer. A text is its refusal. Throws when no instance answers. */
@@ -350,6 +359,15 @@ const REFUSED = 'It answered the request for its list with an error.';
 
 /** Bytes of JSON of one list of one template. The page that exceeds it is left out, and ends the list. */
 const MAX_LIST_BYTES = 4 * 1024 * 1024;
+
+/** One reading of a list. `last`: the list as it was read before. */
+interface Crawl {
+  readonly key: string;
+  readonly list: ListField;
+  readonly template: string;
+  readonly client: Client;
+  readonly last: Crawled | undefined;
+}
 
 /** A list of one template. */
 interface Crawled extends ReadList {
