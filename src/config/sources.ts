@@ -8,7 +8,7 @@ import { nearest, nearMiss } from '../domain/nearest.ts';
 import { utf8Text } from '../domain/text.ts';
 import { ConfigError, type ConfigErrors } from './config-error.ts';
 import { readFileNow } from './read-file.ts';
-import type { PlaceOf, SettingNames } from './setting-types.ts';
+import type { PlaceOf, Setting, SettingNames } from './setting-types.ts';
 import { readYaml } from './yaml.ts';
 
 /** Values of the command line by flag name without dashes; a flag without value is `true`, `--no-x` is `x: false`. */
@@ -43,13 +43,15 @@ export const SETTINGS_FILE = {
   /** The most unknown keys that are named. */
   unknownKeys: 100,
 } as const;
+/** The most characters of a value that an error repeats. */
+const MAX_QUOTE_LENGTH = 60;
 const OWN_PREFIX = 'MCP_GATEWAY_';
 const SHARED_PREFIX = 'GATEWAY_';
 export type Prefix = typeof OWN_PREFIX | typeof SHARED_PREFIX;
 
 /**
  * Finds a setting in the first source that has it. Each value keeps the name of its source. setting-types.ts reads the
- * values; config.ts assigns each HOST and PORT to a listener.
+ * values; listeners.ts assigns each HOST and PORT to a listener.
  */
 export class Sources {
   /** Absolute paths of the files read so far. */
@@ -155,6 +157,32 @@ function readTextFile(path: string): string | undefined {
     if (codeOf(thrown) === 'ENOENT') return undefined;
     throw thrown;
   }
+}
+
+/** The value of a setting where it was found, or its default. Throws ConfigError when it is none of its type. */
+export function readFound<T>(row: Setting<T>, found: Found | undefined): T {
+  if (found === undefined) return row.default;
+  const value = row.kind.read(found.raw, found.folder, found.placeOf);
+  if (value !== undefined && found.kind === 'flag' && row.kind.holdsSecret?.(value)) {
+    throw new ConfigError(
+      `${found.source}: all users of this machine can read a password on a command line; put it into GATEWAY_${row.variable}`,
+    );
+  }
+  if (value !== undefined) return value;
+  const shown = row.secret ? '' : `; found ${shorten(found.raw)}`;
+  throw new ConfigError(`${found.placeOf()}: expected ${row.kind.type}${shown}`);
+}
+
+/** The written value, shortened to one line. A list or a section may be long, or even contain itself. */
+export function shorten(raw: unknown): string {
+  if (raw === null) return 'nothing';
+  if (Array.isArray(raw))
+    return raw.every((item) => typeof item === 'string') ? cut(raw.join(', ')) : 'a list';
+  return typeof raw === 'object' ? 'a section' : cut(String(raw));
+}
+
+function cut(text: string): string {
+  return JSON.stringify(text.length > MAX_QUOTE_LENGTH ? `${text.slice(0, MAX_QUOTE_LENGTH)}...` : text);
 }
 
 /** The names of variables that Kubernetes sets in every pod beside a Service called "mcp-gateway" or "gateway". */

@@ -1,8 +1,10 @@
-// Opens and closes the listening sockets of a gateway. Closing lets answers under way arrive. config.ts decides the addresses.
+// Opens and closes the listening sockets of a gateway. Closing lets answers under way arrive. config/listeners.ts decides
+// the addresses.
 
 import type { IncomingMessage, RequestListener, Server, ServerOptions, ServerResponse } from 'node:http';
 import { Server as NetServer, Socket } from 'node:net';
-import type { Config, ListenAddress } from '../../config/config.ts';
+import type { Config } from '../../config/config.ts';
+import type { ListenAddress } from '../../config/listeners.ts';
 import { OperatorError } from '../../domain/errors/errors.ts';
 import { joinHostPort, localUrl } from '../../domain/local-address.ts';
 import type { PortNumbers } from '../../domain/nodes/workers.ts';
