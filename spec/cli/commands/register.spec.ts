@@ -40,6 +40,8 @@ test('--node pins a program to a node, which alone runs it, or leaves it to any'
   assert.match(any.out, /^any is registered in placed: healthy\n/);
   const nodes = ['there', 'here', 'any'].map((id) => definitionOf('placed', id).nodeId);
   assert.equal(nodes, ['elsewhere', gateway.server.gatewayId, 'any']);
+  const defined = `filesystem --config folders=${folder()} --node elsewhere --json`;
+  assert.is(JSON.parse(await printed(register(defined))).node_id, 'elsewhere');
   const refusal = await complaint(register(`placed --id far --node elsewhere ${FAR}`));
   assert.match(refusal, 'Only a command runs on a node');
 });

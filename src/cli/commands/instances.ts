@@ -269,7 +269,7 @@ async function serverOf(input: CommandInput, terminal: Terminal): Promise<object
   const foreign = ['endpoint', 'command', 'id', 'working-dir'].find((name) => input.text(name) !== undefined);
   if (foreign !== undefined)
     throw new UsageError(`--${foreign} cannot be combined with --defined or --config`);
-  const { env_vars, headers, auth, era, force, metadata, weight } = await instanceOf(input, terminal);
+  const { env_vars, headers, auth, era, force, node, metadata, weight } = await instanceOf(input, terminal);
   return {
     config: {
       env_vars,
@@ -277,6 +277,7 @@ async function serverOf(input: CommandInput, terminal: Terminal): Promise<object
       auth,
       era,
       force,
+      node,
       ...(await recordWithFiles(input, 'config', terminal.folder)),
     },
     instance_metadata: { ...metadata, weight },
