@@ -3,7 +3,8 @@
 
 import { execFileSync, spawn } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import * as assert from 'uvu/assert';
 import { readImported } from '../../../src/templates/imported.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
@@ -151,6 +152,21 @@ test('servers and inputs of VS Code: each input is asked for once', async () => 
   const failed = await run(file.replace('one.js', 'uno.js').replace('127.0.0.1:9', '127.0.0.1:8'), '--yes');
   assert.is(failed.code, 1);
   assert.match(failed.err, /one: not imported: it needs a value for key: write it into the file/);
+});
+
+test('the workspace of a file in the folder of an editor is the folder above it', async () => {
+  mkdirSync(folder('server'));
+  for (const editor of ['.vscode', '.cursor']) {
+    const name = editor.slice(1);
+    const server = { command: 'node', args: ['${workspaceFolder}/x', '${workspaceFolderBasename}'] };
+    const servers = { [name]: { ...server, cwd: 'server' } };
+    mkdirSync(folder(editor));
+    writeFileSync(folder(editor, 'mcp.json'), JSON.stringify({ servers }));
+    const options = { folder: folder(editor) };
+    await printed(gateway.runAt(options, 'template import mcp.json --yes'));
+    const [{ args, workingDir } = {}] = instancesOf(name);
+    assert.equal([args, workingDir], [[folder('x'), basename(folder())], folder('server')]);
+  }
 });
 
 test('no server gets the secret that was typed for another one', async () => {

@@ -3,6 +3,7 @@
 // is asked for, once.
 
 import { randomBytes, scryptSync, timingSafeEqual } from 'node:crypto';
+import { basename, dirname, resolve } from 'node:path';
 import { isOwnVariable } from '../../domain/instances/secret-names.ts';
 import { isHint } from '../../templates/client-config.ts';
 import { homeFolder } from '../../templates/command-exposure.ts';
@@ -10,18 +11,21 @@ import type { ImportedInstance, ImportInput } from '../../templates/imported-ser
 import { CommandFailure } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 
+/** In these folders of a workspace, VS Code and Cursor keep its servers. */
+const EDITOR_FOLDERS = ['.vscode', '.cursor'];
+
 /** Fills the placeholders of one file, and asks once for each missing value that the file names; for a hint, at each server. */
 export class Placeholders {
   readonly #terminal: Terminal;
   readonly #inputs: ReadonlyMap<string, ImportInput>;
-  readonly #folder: string;
+  readonly #workspace: string;
   readonly #answers = new Map<string, string>();
 
   /** `folder`: that of the file. */
   constructor(terminal: Terminal, inputs: readonly ImportInput[], folder: string) {
     this.#terminal = terminal;
     this.#inputs = new Map(inputs.map((input) => [input.id, input]));
-    this.#folder = folder;
+    this.#workspace = EDITOR_FOLDERS.includes(basename(folder)) ? dirname(folder) : folder;
   }
 
   /** The instance with all values. Throws CommandFailure for a value that is missing and cannot be asked for. */
@@ -52,7 +56,9 @@ export class Placeholders {
       args: words,
       env_vars: variables,
       secret_env_vars: [...new Set([...(secret_env_vars ?? []), ...asked])],
-      ...(working_dir === undefined ? {} : { working_dir: await this.#text(working_dir) }),
+      ...(working_dir === undefined
+        ? {}
+        : { working_dir: resolve(this.#workspace, await this.#text(working_dir)) }),
     };
   }
 
@@ -72,7 +78,8 @@ export class Placeholders {
     const [, input] = /^input:(.+)$/.exec(name) ?? [];
     if (input !== undefined) return this.#input(input);
     if (name === 'userHome') return homeFolder(env);
-    if (/^workspaceFolder(:.*)?$/.test(name)) return this.#folder;
+    if (/^workspaceFolder(:.*)?$/.test(name)) return this.#workspace;
+    if (/^workspaceFolderBasename(:.*)?$/.test(name)) return basename(this.#workspace);
     if (name === 'pathSeparator' || name === '/') return '/';
     const [, variable, usual] = /^(?:env:)?([A-Za-z_]\w*)(?::-(.*))?$/s.exec(name) ?? [];
     if (variable === undefined) return written; // for the program itself
