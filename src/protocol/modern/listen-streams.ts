@@ -13,7 +13,7 @@ import {
 } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Notification } from '../../domain/mcp/client.ts';
-import { idValue } from '../../domain/mcp/jsonrpc.ts';
+import { idValue, type JsonRpcId } from '../../domain/mcp/jsonrpc.ts';
 import {
   announcesChanges,
   announcesUpdates,
@@ -42,8 +42,7 @@ export const MAX_STREAMS = 10_000;
 export class ListenStreams {
   readonly #onFault: FaultListener;
   readonly #timing: Timing;
-  /** Functions that end one open stream each, with its answer. */
-  readonly #open = new Set<() => void>();
+  readonly #open = new Set<ListenStream>();
   readonly #shares = new UserShares(MAX_STREAMS);
   readonly #declarations: UserShares;
 
@@ -86,52 +85,79 @@ export class ListenStreams {
       listening.unsubscribe();
       throw thrown;
     }
-    const subscriptionId = { [META.subscriptionId]: idValue(id) };
-    const finish = (): void => {
-      if (listening.closed) return;
-      const _meta = { ...subscriptionId, [META.serverInfo]: serverInfo };
-      stream.send({ data: resultMessage(id, JsonText.ofValue({ resultType: 'complete', _meta })) });
-      stream.end();
-      listening.unsubscribe();
-    };
-    const send = (method: string, params: JsonObject): void => {
-      const meta = isJsonObject(params._meta) ? params._meta : {};
-      stream.send({
-        data: notificationMessage(method, { ...params, _meta: { ...meta, ...subscriptionId } }),
-      });
-    };
-    const forward = ({ method, params }: Notification): void => {
-      if (listening.closed || !isGranted(method, params, wanted)) return;
-      try {
-        // A client that leaves so much unread has stopped reading.
-        if (stream.unsentBytes > MAX_UNREAD_BYTES) finish();
-        else send(method, params);
-      } catch (thrown) {
-        this.#onFault(thrown); // nested too deeply to be serialized; rxjs would throw it as an uncaught exception
-      }
-    };
-    this.#open.add(finish);
-    listening.add(() => this.#open.delete(finish));
+    const open = new ListenStream({ id, serverInfo, wanted, stream, listening, onFault: this.#onFault });
+    this.#open.add(open);
+    listening.add(() => this.#open.delete(open));
     reply.onGone(() => listening.unsubscribe());
     if (listening.closed) return;
-    send('notifications/subscriptions/acknowledged', { notifications: shown });
+    open.send('notifications/subscriptions/acknowledged', { notifications: shown });
     const isGranting = Object.keys(shown).length > 0;
     // An error, also of the subscription itself, ends the stream as the end of the backends does.
     const changes$ = isGranting ? defer(() => backends.changes(owner, profile, wanted)) : EMPTY;
     const { scheduler } = this.#timing;
-    const { run } = scheduler;
-    const next = noticesInTasks(forward, wanted.resources, scheduler); // thousands of streams may get it
+    const complete = () => scheduler.run(() => open.finish());
+    // Thousands of streams may get it.
+    const next = noticesInTasks((notice) => open.forward(notice), wanted.resources, scheduler);
     const error = (thrown: unknown): void => {
       this.#onFault(thrown);
-      run(finish);
+      complete();
     };
     const limited$ = withListNotices(changes$, EMPTY, this.#timing);
-    listening.add(limited$.subscribe({ next, error, complete: () => run(finish) }));
+    listening.add(limited$.subscribe({ next, error, complete }));
   }
 
   /** Ends all streams with their answers. */
   close(): Promise<void> {
-    return this.#timing.scheduler.each([...this.#open], (finish) => finish());
+    return this.#timing.scheduler.each([...this.#open], (open) => open.finish());
+  }
+}
+
+interface ListenStreamOptions {
+  readonly id: JsonRpcId;
+  readonly serverInfo: JsonObject;
+  readonly wanted: WantedChanges;
+  readonly stream: McpStream;
+  /** Closed when the stream has ended, or its client is gone. */
+  readonly listening: Subscription;
+  readonly onFault: FaultListener;
+}
+
+/** One open stream, until it is finished or its client is gone. */
+class ListenStream {
+  readonly #options: ListenStreamOptions;
+  readonly #meta: object;
+
+  constructor(options: ListenStreamOptions) {
+    this.#options = options;
+    this.#meta = { [META.subscriptionId]: idValue(options.id) };
+  }
+
+  /** Sends the change if it was granted, or finishes the stream of a client that has stopped reading. */
+  forward({ method, params }: Notification): void {
+    const { listening, wanted, stream, onFault } = this.#options;
+    if (listening.closed || !isGranted(method, params, wanted)) return;
+    try {
+      if (stream.unsentBytes > MAX_UNREAD_BYTES) this.finish();
+      else this.send(method, params);
+    } catch (thrown) {
+      onFault(thrown); // nested too deeply to be serialized; rxjs would throw it as an uncaught exception
+    }
+  }
+
+  send(method: string, params: JsonObject): void {
+    const meta = isJsonObject(params._meta) ? params._meta : {};
+    const _meta = { ...meta, ...this.#meta };
+    this.#options.stream.send({ data: notificationMessage(method, { ...params, _meta }) });
+  }
+
+  /** Ends the stream with its answer. */
+  finish(): void {
+    const { id, serverInfo, stream, listening } = this.#options;
+    if (listening.closed) return;
+    const _meta = { ...this.#meta, [META.serverInfo]: serverInfo };
+    stream.send({ data: resultMessage(id, JsonText.ofValue({ resultType: 'complete', _meta })) });
+    stream.end();
+    listening.unsubscribe();
   }
 }
 
