@@ -3,9 +3,9 @@
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import type { SourcedAnswer } from '../../../src/domain/calls/exchange.ts';
-import { JsonText, valuesIn } from '../../../src/domain/json/json.ts';
+import { JsonText } from '../../../src/domain/json/json.ts';
 import { ListReader, type ReadList } from '../../../src/domain/lists/list-reader.ts';
-import { HeldBytes, memoryBounds, memoryOf } from '../../../src/domain/memory/held-bytes.ts';
+import { HeldBytes, jsonMemory, memoryBounds } from '../../../src/domain/memory/held-bytes.ts';
 import { codeOf, thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { schedulerWith } from '../../helpers/time/turns.ts';
@@ -22,8 +22,7 @@ function pageOf(items: number, isLast = true): string {
 
 /** Memory of a page with this many items. */
 function bytesOf(items: number): number {
-  const text = pageOf(items);
-  return memoryOf(valuesIn(JSON.parse(text), Number.POSITIVE_INFINITY), text.length);
+  return jsonMemory(JSON.parse(pageOf(items)));
 }
 
 function answerOf(text: string): SourcedAnswer {

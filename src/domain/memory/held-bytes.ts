@@ -89,9 +89,14 @@ export function memoryOf(values: number, characters: number): number {
   return 80 * values + 2 * characters;
 }
 
+/** Memory of a JSON value. `characters`: the length of its text. */
+export function jsonMemory(value: unknown, characters = JSON.stringify(value).length): number {
+  return memoryOf(valuesIn(value, Number.POSITIVE_INFINITY), characters);
+}
+
 /** Memory of a value that is kept; 0 for small values, which the limits of sessions, streams and instances bound. */
 export function keptBytes(value: unknown): number {
-  const bytes = memoryOf(valuesIn(value, Number.POSITIVE_INFINITY), JSON.stringify(value).length);
+  const bytes = jsonMemory(value);
   return bytes > UNCOUNTED_KEPT_BYTES ? bytes : 0;
 }
 

@@ -14,7 +14,6 @@ import { type FinalEvent, isFinal } from '../../../domain/calls/exchange-event.t
 import type { WaitingCalls } from '../../../domain/calls/waiting-calls.ts';
 import { backendUnavailable, callCutOff } from '../../../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../../domain/errors/errors.ts';
-import { type JsonObject, valuesIn } from '../../../domain/json/json.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import {
   type ClientAnswer,
@@ -22,7 +21,7 @@ import {
   QUESTION_REFUSALS,
   type ServerRequest,
 } from '../../../domain/mcp/client.ts';
-import { type HeldBytes, type Holding, memoryOf } from '../../../domain/memory/held-bytes.ts';
+import { type HeldBytes, type Holding, jsonMemory } from '../../../domain/memory/held-bytes.ts';
 import { UserShares } from '../../../domain/memory/user-shares.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import type { TaskScheduler, Timing } from '../../../domain/time/task-scheduler.ts';
@@ -319,7 +318,7 @@ class AskingCall {
     }
     this.#lastKey += 1;
     this.#open.set(`request-${this.#lastKey}`, request);
-    this.#questionBytes += paramsBytes(request.params);
+    this.#questionBytes += jsonMemory(request.params);
     if (this.#holding.set(this.#questionBytes)) this.#gather();
   }
 
@@ -328,7 +327,7 @@ class AskingCall {
       const answer = answers.get(key);
       if (answer === undefined) continue;
       this.#open.delete(key);
-      this.#questionBytes -= paramsBytes(request.params);
+      this.#questionBytes -= jsonMemory(request.params);
       request.answer(answer);
     }
     if (!this.#holding.set(this.#questionBytes)) return;
@@ -400,11 +399,6 @@ function deliver(end: DeliverEnd, subscriber: CallSubscriber): void {
 }
 
 const TOO_LARGE = 'the questions and results for absent clients reached their memory limit';
-
-/** The memory of the params of a question, which is kept as values. */
-function paramsBytes(params: JsonObject): number {
-  return memoryOf(valuesIn(params, Number.POSITIVE_INFINITY), JSON.stringify(params).length);
-}
 
 /** The size of the end of a call: a result is kept as bytes, and the values of an error are few. */
 function endBytes(event: FinalEvent): number {

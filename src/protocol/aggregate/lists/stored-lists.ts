@@ -9,11 +9,10 @@ import {
   type JsonObject,
   jsonIn,
   parseExact,
-  valuesIn,
 } from '../../../domain/json/json.ts';
 import type { ClientProfile } from '../../../domain/mcp/client.ts';
 import type { ListField } from '../../../domain/mcp/mcp.ts';
-import { memoryOf } from '../../../domain/memory/held-bytes.ts';
+import { jsonMemory } from '../../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
 import { type Clock, DAY_MS } from '../../../domain/time/clock.ts';
 import type { ListStore } from '../../../persistence/store.ts';
@@ -39,7 +38,7 @@ interface WaitingWrite {
 /** A list as it was read last. */
 interface KeptList {
   readonly items: readonly JsonObject[];
-  /** Memory of the items: see memoryOf. */
+  /** Memory of the items: see jsonMemory. */
   readonly bytes: number;
   readonly ageMs: number;
 }
@@ -77,7 +76,7 @@ export class StoredLists {
     if (stored === undefined) return undefined;
     const items = itemsIn(stored.value);
     if (items === undefined) return undefined;
-    const bytes = memoryOf(valuesIn(items, Number.POSITIVE_INFINITY), stored.value.length);
+    const bytes = jsonMemory(items, stored.value.length);
     return { items, bytes, ageMs: Math.max(this.#clock.wall() - Date.parse(stored.readAt), 0) };
   }
 
