@@ -43,12 +43,9 @@ export class TemplateGroup {
   /** The registered instances of all nodes by id, in order of registration. */
   readonly byId = new Map<string, Instance>();
   readonly capabilities = new CapabilityChanges(this.byId);
-  isDeleted = false;
-  /**
-   * The number of sessions and leaving instances that use the group. The group of a deleted template remains while
-   * there are any.
-   */
-  references = 0;
+  #isDeleted = false;
+  /** The number of sessions and leaving instances that use the group. */
+  #uses = 0;
   readonly #changes = new Subject<PoolChange<InstanceRef>>();
   /** The queue of calls and searches for bindings that wait for an instance that is starting. */
   readonly #startQueue: WaitQueue;
@@ -125,6 +122,29 @@ export class TemplateGroup {
     return this.#trustOf(this.template)?.isRequiredFor(request.view) === true ? toolOf(request) : undefined;
   }
 
+  /** True from `delete` until the template has a policy again. */
+  get isDeleted(): boolean {
+    return this.#isDeleted;
+  }
+
+  /** True when the template is deleted, and nothing uses the group any more. */
+  get isUnused(): boolean {
+    return this.#isDeleted && this.#uses === 0;
+  }
+
+  delete(): void {
+    this.#isDeleted = true;
+  }
+
+  /** Counts one more use, until `release`. */
+  retain(): void {
+    this.#uses += 1;
+  }
+
+  release(): void {
+    this.#uses -= 1;
+  }
+
   /** The most calls that may wait, in proportion to the instances that are up. */
   get maxQueueLength(): number {
     return this.pool.size * MAX_QUEUED_PER_INSTANCE;
@@ -132,7 +152,7 @@ export class TemplateGroup {
 
   /** Sets the policy; a deleted template exists again. Returns true when the annotations of its tools have changed. */
   setPolicy(policy: TemplatePolicy): boolean {
-    this.isDeleted = false;
+    this.#isDeleted = false;
     const { strategy, annotate } = this.#policy;
     this.#policy = policy;
     if (policy.strategy !== strategy) this.pool.renewStrategy();

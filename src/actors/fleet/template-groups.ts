@@ -77,14 +77,14 @@ export class TemplateGroups {
   /** Keeps the group in use until `release`, which must be called once. As `group` otherwise. */
   acquire(template: string): TemplateGroup {
     const group = this.group(template);
-    group.references += 1;
+    group.retain();
     return group;
   }
 
   /** Ends one use of the group; that of a deleted template is forgotten with its last use. */
   release(group: TemplateGroup): void {
-    group.references -= 1;
-    this.#forgetUnused(group);
+    group.release();
+    if (group.isUnused) this.#forget(group.template);
   }
 
   /** True when adding those of the templates that do not exist would exceed LIMITS.templates. */
@@ -108,14 +108,14 @@ export class TemplateGroups {
   /** Deletes the template, which must have no instances. Throws TEMPLATE_NOT_FOUND. */
   delete(template: string): void {
     const group = this.group(template);
-    group.isDeleted = true;
+    group.delete();
     this.#sorted = undefined;
-    if (group.references > 0) this.deleted$.next(template);
-    else this.#forgetUnused(group);
+    if (group.isUnused) this.#forget(template);
+    else this.deleted$.next(template);
   }
 
-  #forgetUnused({ template, isDeleted, references }: TemplateGroup): void {
-    if (!isDeleted || references > 0 || this.#isClosing()) return;
+  #forget(template: string): void {
+    if (this.#isClosing()) return;
     this.#groups.delete(template);
     this.forgotten$.next(template);
   }
