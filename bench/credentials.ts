@@ -53,7 +53,7 @@ const token = await new SignJWT({
 })
   .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt', kid })
   .sign(privateKey);
-const login = await auth.login({ username: 'ada', password, address: '127.0.0.1' });
+const login = await auth.logins.login({ username: 'ada', password, address: '127.0.0.1' });
 const cases: readonly (readonly [string, Credentials])[] = [
   ['API key', { apiKey: key }],
   ['API key as a bearer', bearer(key)],

@@ -77,14 +77,22 @@ test('no secret reaches a log, an error, the audit log or a record, whatever goe
         said.push(each.message, each.stack, { ...each });
     }
   };
-  const { accessToken } = await auth.login({ username: 'ada', password: passwordOf('ada'), address: '::1' });
+  const { accessToken } = await auth.logins.login({
+    username: 'ada',
+    password: passwordOf('ada'),
+    address: '::1',
+  });
   const { key, apiKey } = await harness.createKey({ permissions: ['admin'], ownerId: user.id });
   secrets.push(accessToken, accessToken.split('.')[2] ?? '', key, key.slice(20));
   said.push(apiKey, await auth.accounts.apiKeys());
   for (const isAway of [false, true]) {
     harness.watch.isAway = isAway;
-    await attempt(() => auth.login({ username: 'ada', password: 'planted wrong password', address: '::1' }));
-    await attempt(() => auth.login({ username: 'planted wrong password', password: '', address: '::1' }));
+    await attempt(() =>
+      auth.logins.login({ username: 'ada', password: 'planted wrong password', address: '::1' }),
+    );
+    await attempt(() =>
+      auth.logins.login({ username: 'planted wrong password', password: '', address: '::1' }),
+    );
     await attempt(() =>
       auth.accounts.createUser({ username: 'ada', email: '@', password: 'planted', role: 'user' }),
     );

@@ -183,7 +183,7 @@ test('the scopes of a group limit the account at every door, and follow the grou
   const { accounts } = server.auth;
   const lea = (await accounts.users()).find(({ username }) => username === 'lea');
   assert.ok(lea);
-  const console = await server.auth.issueToken(lea, 'provider');
+  const console = await server.auth.logins.issueToken(lea, 'provider');
   assert.equal(await rightsOf(console.accessToken), LIMITED, 'the token of the console');
   const { key } = await accounts.createApiKey({ name: 'of lea', permissions: ['admin'], ownerId: lea.id });
   assert.equal(await rightsOf(key), LIMITED, 'a key of the account');

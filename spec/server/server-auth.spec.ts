@@ -27,7 +27,7 @@ test('shows the first password once at a terminal, and nowhere else', async () =
   const { warnings, notices } = await harness.ensureAdmin();
   const [, password = ''] = /shown only once: (\S{24})$/.exec(notices[0] ?? '') ?? [];
   assert.equal([warnings, notices.length], [[], 1]);
-  const { user } = await harness.auth.login({ username: 'admin', password, address: '::1' });
+  const { user } = await harness.auth.logins.login({ username: 'admin', password, address: '::1' });
   assert.equal([user.username, user.email, user.role], ['admin', 'admin@localhost', 'admin']);
   assert.equal(await harness.ensureAdmin(), { warnings: [], notices: [] });
   assert.not.match(JSON.stringify(harness.logged), password);
@@ -46,7 +46,7 @@ test('writes the first password to a file without a terminal, and deletes the fi
   if (process.platform !== 'win32') assert.is((await stat(path)).mode & 0o077, 0);
   await harness.ensureAdmin();
   assert.is((await readFile(path, 'utf8')).trim(), password, 'a second start leaves it');
-  const { user } = await harness.auth.login({ username: 'admin', password, address: '::1' });
+  const { user } = await harness.auth.logins.login({ username: 'admin', password, address: '::1' });
   await harness.auth.accounts.changeUser(user.id, { password: 'something else' });
   await becomes(() => existsSync(path), false, 5_000);
   await harness.auth.close();
@@ -59,7 +59,7 @@ test('uses the configured password for a new admin', async () => {
     warnings: [],
     notices: ['created the user "admin" with the configured password'],
   });
-  await harness.auth.login({ username: 'admin', password: 'configured', address: '::1' });
+  await harness.auth.logins.login({ username: 'admin', password: 'configured', address: '::1' });
   await harness.auth.close();
 });
 

@@ -5,14 +5,7 @@ import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import type { Config } from '../config/config.ts';
 import type { DefinedRoles } from '../domain/accounts/account.ts';
-import {
-  ANONYMOUS,
-  type EndedToken,
-  type Principal,
-  type SignedInBy,
-  type User,
-  userPrincipalId,
-} from '../domain/accounts/account.ts';
+import { ANONYMOUS, type Principal, type User, userPrincipalId } from '../domain/accounts/account.ts';
 import type { GatewayAddress } from '../domain/accounts/resource.ts';
 import { userNotFound } from '../domain/errors/account-errors.ts';
 import type { Clock } from '../domain/time/clock.ts';
@@ -22,7 +15,7 @@ import type { Store } from '../persistence/store.ts';
 import { Accounts, type AccountsOptions } from './accounts/accounts.ts';
 import { KeyUse } from './accounts/api-keys.ts';
 import { LoginThrottle } from './accounts/login-throttle.ts';
-import { type IssuedToken, type LoginAttempt, Logins } from './accounts/logins.ts';
+import { Logins } from './accounts/logins.ts';
 import { Passwords } from './accounts/passwords.ts';
 import { Tokens } from './accounts/tokens.ts';
 import { AuditLog } from './audit/audit-log.ts';
@@ -35,8 +28,7 @@ import type { OAuthKeys } from './grants/oauth-keys.ts';
 import type { CompanyAccounts } from './issuers/company-accounts.ts';
 import { CALL_WINDOW_SECONDS, RateLimiter, type SharedCounter } from './limits/rate-limiter.ts';
 import { keyPrincipal, type RightsSettings, userPrincipal } from './principals.ts';
-import { GatewayProofs, type TokenProof } from './secrets/gateway-proofs.ts';
-import type { OwnAddress } from './secrets/proof.ts';
+import { GatewayProofs } from './secrets/gateway-proofs.ts';
 import type { Secrets } from './secrets/secrets.ts';
 import { SessionRevalidator } from './session-revalidator.ts';
 import { TokenEnds } from './token-ends.ts';
@@ -81,6 +73,9 @@ export interface Auth {
   /** Roles that the settings define. */
   readonly roles: DefinedRoles | undefined;
   readonly accounts: Accounts;
+  readonly logins: Logins;
+  readonly proofs: GatewayProofs;
+  readonly tokenEnds: TokenEnds;
   /** The sign-ins of MCP clients; undefined without sign-in. */
   readonly grants: Grants | undefined;
   /** The accounts of users of identity providers; undefined without providers. */
@@ -97,20 +92,6 @@ export interface Auth {
    * are reported only for the principals of `watchSessions`. Completes with `close`.
    */
   readonly changed$: Observable<string>;
-  /** Throws INVALID_CREDENTIALS after the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
-  login(attempt: LoginAttempt): Promise<IssuedToken>;
-  /** The check of `login`, for a page that signs a browser in. */
-  checkPassword(attempt: LoginAttempt): Promise<User>;
-  /** A login token for a user who has signed in already. */
-  issueToken(user: User, signedInBy: SignedInBy): Promise<IssuedToken>;
-  /** Proves to a client that this gateway knows its token, see GatewayProofs.prove. */
-  prove(
-    request: { readonly keyId: string; readonly nonce: string },
-    own: OwnAddress,
-    clientAddress: string,
-  ): Promise<string>;
-  /** The key with which our own command line checks the proof of a gateway before it sends a token of this grant. */
-  proofOfGrant(grantId: string): TokenProof;
   /**
    * The principal of these credentials; without a promise when they are cached, which is the hot path.
    * Throws AUTHENTICATION_REQUIRED, INVALID_CREDENTIALS, TOKEN_EXPIRED; DATABASE_UNAVAILABLE for credentials that were not
@@ -122,13 +103,6 @@ export interface Auth {
    * changed. Only stale entries are queried. Does nothing while authentication is off.
    */
   watchSessions(open: () => Iterable<string>): void;
-  /**
-   * Ends the token of verified credentials: on this node at once, on others within 10 s. An API key stays
-   * valid. Throws DATABASE_UNAVAILABLE.
-   */
-  logout(credentials: Credentials): Promise<void>;
-  /** Ends the login token with this id (claim `jti`). */
-  endToken(userId: string, token: EndedToken): Promise<void>;
   /** Writes all buffered entries and closes the connection to Redis; bounded in time. */
   close(): Promise<void>;
 }
@@ -228,6 +202,9 @@ export function composeAuth(options: AuthOptions, shared?: SharedCounter): Auth 
     namesView: (view) => namesView(view, options),
     roles: options.roles,
     accounts,
+    logins,
+    proofs,
+    tokenEnds,
     grants,
     company,
     audit,
@@ -235,18 +212,11 @@ export function composeAuth(options: AuthOptions, shared?: SharedCounter): Auth 
     callLimiter: new RateLimiter(clock, shared, CALL_WINDOW_SECONDS),
     throttle,
     changed$: revalidator.changed$.asObservable(),
-    login: (attempt) => logins.login(attempt),
-    checkPassword: (attempt) => logins.checkPassword(attempt),
-    issueToken: (user, signedInBy) => logins.issueToken(user, signedInBy),
-    prove: (request, own, clientAddress) => proofs.prove(request, own, clientAddress),
-    proofOfGrant: (grantId) => proofs.proofOfGrant(grantId),
     authenticate: (credentials, address = UNKNOWN_ADDRESS) =>
       isEnabled ? authenticator.authenticate(credentials, address) : ANONYMOUS,
     watchSessions: (open) => {
       if (isEnabled) revalidator.watch(open);
     },
-    logout: (credentials) => tokenEnds.end(credentials),
-    endToken: (userId, token) => tokenEnds.endLoginToken(userId, token),
     close: async () => {
       storeChanges.unsubscribe();
       revalidator.close();

@@ -37,8 +37,9 @@ export class TokenEnds {
   }
 
   /**
-   * See Auth.logout. When a user has ended too many tokens, an update of its `credentialsChangedAt` ends all
-   * of them: the list stays short, and no ended token becomes valid again.
+   * Ends the token of verified credentials: on this node at once, on others within 10 s. An API key stays valid. When a user
+   * has ended too many tokens, an update of its `credentialsChangedAt` ends all of them: the list stays short, and no ended
+   * token becomes valid again. Throws DATABASE_UNAVAILABLE.
    */
   async end({ authorization }: Credentials): Promise<void> {
     const token = authorization === undefined ? undefined : bearerOf(authorization, this.#options.issuers);

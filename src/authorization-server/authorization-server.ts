@@ -49,10 +49,7 @@ export interface AuthorizationServerOptions extends Pick<InteractionOptions, 'ac
     normalise(resource: string): string | undefined;
   };
   readonly store: Pick<Store, 'oauth' | 'accounts' | 'serverTimeMs'>;
-  readonly auth: Pick<
-    Auth,
-    'checkPassword' | 'audit' | 'endToken' | 'roles' | 'company' | 'grants' | 'proofOfGrant' | 'issueToken'
-  >;
+  readonly auth: Pick<Auth, 'audit' | 'company' | 'grants' | 'logins' | 'proofs' | 'roles' | 'tokenEnds'>;
   /** False: only the first admin signs in with a password. Default: true. */
   readonly hasPasswordLogins?: boolean | undefined;
   /** The identity providers with whose accounts users sign in. */
@@ -205,7 +202,7 @@ export class AuthorizationServer {
         isActive: async (id) => (await store.accounts.findUsers([id]))[0]?.isActive === true,
         ownAnswer: async (userId, grantId) => {
           const [user] = await store.accounts.findUsers([userId]);
-          const { keyId, secret } = this.#options.auth.proofOfGrant(grantId);
+          const { keyId, secret } = this.#options.auth.proofs.proofOfGrant(grantId);
           return { username: user?.username, proof_key_id: keyId, proof_secret: secret };
         },
         onReplay: (grant, what) => log.warn({ grant }, `a ${what} was used twice: its grant has ended`),

@@ -31,7 +31,7 @@ test('every refused login has the same message and makes one comparison of passw
   const words = new Set<string>();
   for (const [username, password] of attempts) {
     passwords.compared.length = 0;
-    const error = await errorOf(auth.login({ username, password, address }));
+    const error = await errorOf(auth.logins.login({ username, password, address }));
     assert.is(error.code, 'INVALID_CREDENTIALS', username);
     words.add(error.message);
     assert.is(passwords.compared.length, 1, `one comparison for ${username}`);
@@ -43,7 +43,8 @@ test('every refused login has the same message and makes one comparison of passw
 test('a success, and a login that fails for an unavailable database, is not counted as a failure', async () => {
   const { auth, createUser, watch } = authHarness();
   await createUser('ada');
-  const login = () => codeOf(() => auth.login({ username: 'ada', password: passwordOf('ada'), address }));
+  const login = () =>
+    codeOf(() => auth.logins.login({ username: 'ada', password: passwordOf('ada'), address }));
   watch.isAway = true;
   for (let attempt = 0; attempt < 30; attempt += 1) assert.is(await login(), 'DATABASE_UNAVAILABLE');
   watch.isAway = false;
@@ -53,7 +54,7 @@ test('a success, and a login that fails for an unavailable database, is not coun
 test('a step of the wall clock neither ends nor extends the minute after ten failures', async () => {
   for (const stepMs of [11 * 60_000, -86_400_000]) {
     const { auth, clock } = authHarness();
-    const login = () => codeOf(() => auth.login({ username: 'ada', password: 'wrong', address }));
+    const login = () => codeOf(() => auth.logins.login({ username: 'ada', password: 'wrong', address }));
     for (let attempt = 0; attempt < 10; attempt += 1) assert.is(await login(), 'INVALID_CREDENTIALS');
     clock.pass(20_000);
     clock.step(stepMs);
@@ -67,7 +68,9 @@ test('a login that a full hashing queue refuses is not counted as a failure', as
   const { auth, createUser } = authHarness();
   await createUser('ada');
   const from = (host: number) =>
-    codeOf(() => auth.login({ username: 'ada', password: passwordOf('ada'), address: `10.0.1.${host}` }));
+    codeOf(() =>
+      auth.logins.login({ username: 'ada', password: passwordOf('ada'), address: `10.0.1.${host}` }),
+    );
   const codes = await Promise.all(Array.from({ length: 40 }, (_, host) => from(host)));
   assert.is(codes.filter((code) => code === 'none').length, 22);
   assert.is(codes.filter((code) => code === 'TOO_MANY_ATTEMPTS').length, 18);
@@ -154,7 +157,7 @@ test('a logout during the verification of its token applies at once', async () =
   const waiting = auth.authenticate(token);
   await until(() => watch.asked.length !== 0);
   watch.gate = undefined;
-  await auth.logout(token);
+  await auth.tokenEnds.end(token);
   gate.resolve();
   assert.is(await codeOf(() => waiting), 'INVALID_CREDENTIALS');
   assert.is(await codeFor(token), 'INVALID_CREDENTIALS');
@@ -163,12 +166,12 @@ test('a logout during the verification of its token applies at once', async () =
 test('the 101st logout of a user ends all tokens of the user, and the next one only its own', async () => {
   const { auth, user, token: kept, bearer, codeFor } = await verifiedUser();
   const ended = await Promise.all(Array.from({ length: 101 }, () => bearer(user)));
-  for (const token of ended) await auth.logout(token);
+  for (const token of ended) await auth.tokenEnds.end(token);
   for (const token of [kept, ...ended]) assert.is(await codeFor(token), 'INVALID_CREDENTIALS');
   const { updatedAt: _, ...now } = await auth.accounts.user(user.id);
   const [first, second] = [await bearer({ ...now, updatedAt: '' }), await bearer({ ...now, updatedAt: '' })];
   assert.is((await auth.authenticate(first)).name, 'ada');
-  await auth.logout(first);
+  await auth.tokenEnds.end(first);
   assert.is(await codeFor(first), 'INVALID_CREDENTIALS');
   assert.is((await auth.authenticate(second)).name, 'ada');
 });
@@ -177,14 +180,14 @@ test('a logout of a user who was deleted is no error, and leaves nothing of the 
   const { auth, store, user, token, tokens } = await verifiedUser();
   const { id } = await tokens.read((token.authorization ?? '').slice('Bearer '.length));
   await store.accounts.deleteUser(user.id);
-  await auth.logout(token);
+  await auth.tokenEnds.end(token);
   assert.is(await store.accounts.isTokenEnded(user.id, id), false);
 });
 
 test('a logout while the database is unavailable is refused and changes nothing', async () => {
   const { auth, watch, token } = await verifiedUser();
   watch.isAway = true;
-  assert.is(await codeOf(() => auth.logout(token)), 'DATABASE_UNAVAILABLE');
+  assert.is(await codeOf(() => auth.tokenEnds.end(token)), 'DATABASE_UNAVAILABLE');
   watch.isAway = false;
   assert.is((await auth.authenticate(token)).name, 'ada');
 });

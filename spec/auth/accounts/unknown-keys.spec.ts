@@ -58,7 +58,7 @@ test('the same for a token that was ended', async () => {
   const { auth, createUser, bearer, watch } = doors();
   const token = await bearer(await createUser('ada'));
   await auth.authenticate(token);
-  await auth.logout(token);
+  await auth.tokenEnds.end(token);
   watch.asked.length = 0;
   for (let attempt = 0; attempt < 20; attempt += 1)
     assert.is(await codeOf(() => auth.authenticate(token)), 'INVALID_CREDENTIALS');

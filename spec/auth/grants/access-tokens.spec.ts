@@ -210,7 +210,7 @@ test('of a grant are listed with the time of their use, and ended by a logout', 
     (await errorOf(Promise.resolve(auth.grants?.revoke('grant-1', 'another user')))).code,
     'NOT_FOUND',
   );
-  await auth.logout({ authorization });
+  await auth.tokenEnds.end({ authorization });
   assert.equal(await auth.grants?.list(user.id), []);
 });
 

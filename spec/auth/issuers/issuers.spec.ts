@@ -98,7 +98,7 @@ test('have the rights of their groups at their resource, without an account, and
   assert.equal(server.asked, [
     ...['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration', '/keys'],
   ]);
-  await auth.logout({ authorization });
+  await auth.tokenEnds.end({ authorization });
 });
 
 test('never have a scope at a template that no single group gives, and scopes of the token narrow them', async () => {

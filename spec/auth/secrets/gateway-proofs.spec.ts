@@ -30,7 +30,7 @@ test('needs one query for a key, and no database for a known key or a token', as
   const { auth, watch } = authHarness();
   const { key } = await auth.accounts.createApiKey({ name: 'one', permissions: ['tools:call'] });
   const { id = '', secret = '' } = parseKey(key) ?? {};
-  const prove = (keyId: string) => auth.prove({ keyId, nonce }, own, '10.0.0.1');
+  const prove = (keyId: string) => auth.proofs.prove({ keyId, nonce }, own, '10.0.0.1');
   watch.asked.length = 0;
   for (let count = 0; count < 3; count += 1)
     assert.is(await prove(id), proofOf(hash('sha256', secret), nonce, own));
@@ -43,7 +43,8 @@ test('needs one query for a key, and no database for a known key or a token', as
 
 test('is given 3,000 times a minute to one address, with eight queries at a time', async () => {
   const { auth, watch } = authHarness();
-  const prove = (keyId: string, address: string) => codeOf(() => auth.prove({ keyId, nonce }, own, address));
+  const prove = (keyId: string, address: string) =>
+    codeOf(() => auth.proofs.prove({ keyId, nonce }, own, address));
   const codes: string[] = [];
   for (let count = 0; count < 3_001; count += 1) codes.push(await prove('token', '10.0.0.1'));
   assert.equal([codes.filter((code) => code === 'none').length, codes.at(-1)], [3_000, 'TOO_MANY_ATTEMPTS']);

@@ -158,7 +158,7 @@ test('set the password of a user', async () => {
   const done = 'changed the password of admin; earlier tokens become void on all gateways within 10 s';
   assert.equal([code, out], [0, done]);
   const attempt = { username: 'admin', password: 'battery staple', address: '127.0.0.1' };
-  assert.is((await gateway.server.auth.login(attempt)).user.username, 'admin');
+  assert.is((await gateway.server.auth.logins.login(attempt)).user.username, 'admin');
   const nobody = gateway.runAt({ answers: [] }, 'user set-password nobody');
   assert.match(await complaint(nobody), /^stagedoor: user "nobody" not found$/m);
 });

@@ -104,7 +104,7 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
   const ada = await createUser('ada');
   const bearer = (token: string): Credentials => ({ authorization: `Bearer ${token}` });
   const login = async (username: string) =>
-    bearer((await auth.login({ username, password: PASSWORD, address: '127.0.0.1' })).accessToken);
+    bearer((await auth.logins.login({ username, password: PASSWORD, address: '127.0.0.1' })).accessToken);
   const fixture = await startApp({
     ...app,
     auth,

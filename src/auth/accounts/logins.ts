@@ -21,7 +21,7 @@ import type { CountedAttempt, LoginThrottle } from './login-throttle.ts';
 import type { Passwords } from './passwords.ts';
 import type { Tokens } from './tokens.ts';
 
-export interface LoginAttempt {
+interface LoginAttempt {
   readonly username: string;
   readonly password: string;
   /** Address of the client, by which failures are counted. */
@@ -30,7 +30,7 @@ export interface LoginAttempt {
   readonly isLocal?: boolean;
 }
 
-export interface IssuedToken {
+interface IssuedToken {
   readonly accessToken: string;
   readonly expiresInSeconds: number;
   readonly expiresAtMs: number;
@@ -63,6 +63,7 @@ export class Logins {
     return this.issueToken(await this.checkPassword(attempt), 'password');
   }
 
+  /** The token of a user who has signed in already. */
   async issueToken(user: User, signedInBy: SignedInBy): Promise<IssuedToken> {
     const { tokens, proofs } = this.#options;
     const { id, ...issued } = await tokens.issue(user, signedInBy);
@@ -70,8 +71,8 @@ export class Logins {
   }
 
   /**
-   * Checks a name and its password. Throws INVALID_CREDENTIALS, with the same message for all reasons, TOO_MANY_ATTEMPTS,
-   * DATABASE_UNAVAILABLE, or PASSWORDS_OFF, before anything is looked at.
+   * Checks a name and its password. Throws INVALID_CREDENTIALS, with the same message and after the same time for all reasons,
+   * TOO_MANY_ATTEMPTS, DATABASE_UNAVAILABLE, or PASSWORDS_OFF, before anything is looked at.
    */
   async checkPassword(attempt: LoginAttempt): Promise<User> {
     const { hasPasswordLogins, throttle } = this.#options;

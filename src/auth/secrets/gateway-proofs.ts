@@ -55,7 +55,7 @@ export class GatewayProofs {
       .digest('hex');
   }
 
-  /** The secret with which the holder of a grant checks the proof, as the holder of a token does. */
+  /** The secret with which our own command line checks the proof before it sends a token of this grant. */
   proofOfGrant(grantId: string): TokenProof {
     const keyId = `${secretId(this.#first)}-${grantId}`;
     return { keyId, secret: this.secretOf(keyId) };

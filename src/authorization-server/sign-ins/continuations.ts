@@ -11,7 +11,7 @@ import type { SignIns } from './sign-ins.ts';
 export const CONSOLE_PATH = '/oauth/console/';
 
 interface ContinuationOptions {
-  readonly auth: Pick<Auth, 'issueToken'>;
+  readonly auth: Pick<Auth, 'logins'>;
   readonly signIns: SignIns;
   readonly issuer: string;
 }
@@ -39,7 +39,10 @@ function consoleOf({ auth, signIns, issuer }: ContinuationOptions): Continuation
   return {
     back: '/console',
     go: async (user) => {
-      const { accessToken, expiresInSeconds, expiresAtMs, proof } = await auth.issueToken(user, 'provider');
+      const { accessToken, expiresInSeconds, expiresAtMs, proof } = await auth.logins.issueToken(
+        user,
+        'provider',
+      );
       const token = { id: proof.keyId, expiresAtMs };
       const cookies = await signIns.beginForConsole(user, 'provider', token, host);
       const session = sessionCookie(accessToken, expiresInSeconds, { host, isSecure: protocol === 'https:' });

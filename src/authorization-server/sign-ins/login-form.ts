@@ -25,7 +25,7 @@ export interface LoginContext {
 
 interface LoginFormOptions {
   readonly signIns: SignIns;
-  readonly auth: Pick<Auth, 'checkPassword'>;
+  readonly auth: Pick<Auth, 'logins'>;
   readonly trail: SignInTrail;
   /** The sign-ins at identity providers; undefined where there are none. */
   readonly providers: ProviderSignIns | undefined;
@@ -97,7 +97,7 @@ export class LoginForm {
     });
     try {
       const password = form.get('password') ?? '';
-      const user = await auth.checkPassword({ username, password, address, isLocal });
+      const user = await auth.logins.checkPassword({ username, password, address, isLocal });
       trail.record(entryOf(userPrincipalId(user.id), user.username, 200));
       const { cookie } = request.headers;
       redirect(

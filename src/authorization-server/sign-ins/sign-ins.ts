@@ -45,7 +45,7 @@ interface SignInsOptions {
   readonly clock: Clock;
   readonly store: Pick<OAuthStore, 'find' | 'save' | 'delete'>;
   readonly accounts: Pick<AccountStore, 'findUsers'>;
-  readonly auth: Pick<Auth, 'endToken'>;
+  readonly auth: Pick<Auth, 'tokenEnds'>;
   /** False: sign-ins with a password count for the first admin only. Default: true. */
   readonly hasPasswordLogins?: boolean | undefined;
   readonly address: {
@@ -141,7 +141,7 @@ export class SignIns {
     const { auth, clock } = this.#options;
     const { token } = readValue(row);
     if (row.userId !== undefined && token !== undefined && token.expiresAtMs > clock.wall())
-      await auth.endToken(row.userId, token);
+      await auth.tokenEnds.endLoginToken(row.userId, token);
     await this.#end(row);
   }
 

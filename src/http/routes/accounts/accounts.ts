@@ -104,7 +104,7 @@ export const accountRoutes: readonly HttpRoute[] = [
       // A closed socket has no address; failures are still counted.
       const { address = 'unknown' } = request;
       const attempt = { username, password, address, isLocal };
-      const { accessToken, expiresInSeconds, expiresAtMs, user, proof } = await auth.login(attempt);
+      const { accessToken, expiresInSeconds, expiresAtMs, user, proof } = await auth.logins.login(attempt);
       // The pages of the sign-in know the browser, too.
       const signedIn =
         (isConsole &&
@@ -156,7 +156,7 @@ export const accountRoutes: readonly HttpRoute[] = [
     handler: async ({ body, request }, { auth }) => {
       // A closed socket has no address; its answer reaches no client.
       const { address = 'unknown', ownEndpoint = { address: '', port: 0 } } = request;
-      const proof = await auth.prove({ keyId: body.key_id, nonce: body.nonce }, ownEndpoint, address);
+      const proof = await auth.proofs.prove({ keyId: body.key_id, nonce: body.nonce }, ownEndpoint, address);
       return json(200, { proof }, { headers: NOT_STORED });
     },
   }),
@@ -174,7 +174,7 @@ export const accountRoutes: readonly HttpRoute[] = [
     errors: ['DATABASE_UNAVAILABLE'],
     handler: async ({ request }, { auth, authorizationServer }) => {
       const { isConsole, isSecure, credentials, host } = request;
-      await auth.logout(credentials);
+      await auth.tokenEnds.end(credentials);
       if (!isConsole) return noContent();
       const forgotten = authorizationServer?.signIns.forget(host) ?? [];
       return noContent({ headers: [...sessionCookie('', 0, { host, isSecure }), ...forgotten] });
