@@ -108,20 +108,13 @@ export async function openListeners(
   const scheduler = new TaskScheduler({
     perTurn: (waiting) => (waiting < MANY_WAITING ? REQUESTS_PER_TURN : REQUESTS_PER_TURN_OF_MANY),
   });
-  const first = new FirstRequests(scheduler);
   const Request = restingTogether(new TaskScheduler({ perTurn: 1 }));
   settleShapes(Request);
+  const shared = { connections, timeouts, tls, scheduler, first: new FirstRequests(scheduler), Request };
   const tried = await Promise.all(
     listeners.map(async (wanted) => {
       const open = async (address: ListenAddress) => {
-        const listener = new Listener(
-          address,
-          target,
-          { connections, timeouts, tls },
-          scheduler,
-          first,
-          Request,
-        );
+        const listener = new Listener(address, target, shared);
         return { listener, wanted: address, error: await listener.open() };
       };
       const opened = await open(wanted);
@@ -181,6 +174,13 @@ function settleShapes(Request: typeof BodyRequest): void {
   socket.destroy();
 }
 
+/** What all ports have in common. */
+interface SharedByPorts extends Required<Omit<ListenOptions, 'kept'>> {
+  readonly scheduler: TaskScheduler;
+  readonly first: FirstRequests;
+  readonly Request: typeof BodyRequest;
+}
+
 /** One address that is listened on, and the requests that come there. */
 class Listener {
   readonly #wanted: ListenAddress;
@@ -198,10 +198,7 @@ class Listener {
   constructor(
     wanted: ListenAddress,
     target: { readonly serve: RequestListener },
-    { connections, timeouts, tls }: Required<Omit<ListenOptions, 'kept'>>,
-    scheduler: TaskScheduler,
-    first: FirstRequests,
-    Request: typeof BodyRequest,
+    { connections, timeouts, tls, scheduler, first, Request }: SharedByPorts,
   ) {
     this.#wanted = wanted;
     this.#target = target;
