@@ -2,8 +2,6 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { SigningSecrets } from '../auth/secrets/signing-secret.ts';
-import type { Config } from '../config/config.ts';
-import type { GatewayAddress } from '../domain/accounts/resource.ts';
 import { memoryBounds } from '../domain/memory/held-bytes.ts';
 import { newLife } from '../domain/nodes/life.ts';
 import { Gateway } from '../gateway/gateway.ts';
@@ -11,7 +9,7 @@ import type { GatewayOptions } from '../gateway/gateway-types.ts';
 import { type Catalogue, readCatalogue } from '../templates/catalogue.ts';
 import { type OtherNodes, openOtherNodes } from './nodes/other-nodes.ts';
 import type { OpenedParts, ServerStart } from './opened-parts.ts';
-import { reaperPipeOf, type Storage } from './storage.ts';
+import { reaperPipeOf } from './storage.ts';
 
 /** The gateway, which has joined the other nodes, and what was read and opened for it. */
 export interface JoinedGateway {
@@ -49,10 +47,12 @@ export async function makeGateway(begun: ServerStart, opened: OpenedParts): Prom
 }
 
 function gatewayOptions(
-  { config, log, worker, memoryBytes }: ServerStart,
-  { files, network, database, accounts }: OpenedParts,
+  begun: ServerStart,
+  opened: OpenedParts,
   { others, catalogue, life, secrets, reaperPipe }: OwnParts,
 ): GatewayOptions {
+  const { config, log, worker, memoryBytes } = begun;
+  const { files, network, database, accounts } = opened;
   const { totalBytes, ownerBytes } = memoryBounds(memoryBytes).requests;
   const [first, ...earlier] = secrets;
   return {
@@ -99,9 +99,7 @@ function gatewayOptions(
       registryFile: config.registryFile,
       onNotice: (line) => log.warn(line),
     },
-    backendAccounts: backendAccountOptions(config, database, network.ports.address, others, (line) =>
-      log.warn(line),
-    ),
+    backendAccounts: backendAccountOptions(begun, opened, others),
     changedCallers$: accounts.auth.changed$,
     onFault: (error) => log.error({ err: error }, 'an MCP request failed'),
   };
@@ -109,16 +107,21 @@ function gatewayOptions(
 
 /** The options for accounts at backends. Undefined where the storage encrypts no secrets: none are kept there. */
 function backendAccountOptions(
-  { oauth, authEnabled, roles }: Config,
-  { keepsSecrets }: Pick<Storage, 'keepsSecrets'>,
-  address: GatewayAddress,
-  others: Pick<OtherNodes, 'table'>,
-  warn: (line: string) => void,
+  { config: { oauth, authEnabled, roles }, log }: ServerStart,
+  { database, network }: OpenedParts,
+  others: OtherNodes,
 ): GatewayOptions['backendAccounts'] {
-  if (!keepsSecrets) return undefined;
+  if (!database.keepsSecrets) return undefined;
   const lives = {
     life: () => others.table?.life,
     hasEnded: (life: string) => others.table?.hasEnded(life) === true,
   };
-  return { address, openNetworks: oauth.clientNetworks, hasUsers: authEnabled, roles, lives, warn };
+  return {
+    address: network.ports.address,
+    openNetworks: oauth.clientNetworks,
+    hasUsers: authEnabled,
+    roles,
+    lives,
+    warn: (line) => log.warn(line),
+  };
 }

@@ -97,7 +97,11 @@ export class Interactions {
     const asked = askedFor(details, client);
     const path_ = this.#options.pathOf(asked.resource);
     if (asked.scopes.length === 0 || path_ === undefined)
-      return this.#refuse(exchange, details, client, path_ === undefined ? NO_RESOURCE : NO_SCOPE, finish);
+      return this.#refuse(exchange, path_ === undefined ? NO_RESOURCE : NO_SCOPE, {
+        details,
+        client,
+        finish,
+      });
     const signedIn = await this.#options.signIns.find(request.headers.cookie);
     const { login } = this.#options;
     const context = loginContextOf(actionOf(uid), client, { kind: 'interaction', uid });
@@ -130,10 +134,8 @@ export class Interactions {
   /** Refuses the authorization before its user has decided. */
   async #refuse(
     { request, response }: OAuthExchange,
-    { params }: Details,
-    client: ClientRecord,
     fault: typeof NO_SCOPE,
-    finish: Finish,
+    { details: { params }, client, finish }: Pick<Answered, 'details' | 'client' | 'finish'>,
   ): Promise<void> {
     const redirectUri = String(params.redirect_uri);
     if (await mayRedirect({ client, redirectUri, cookies: request.headers.cookie }, this.#options))

@@ -157,7 +157,7 @@ export class ProviderSignIns {
         begun.proof,
       );
       const user = await this.#options.accounts.signIn(provider.setting, said);
-      this.#options.trail.record(entryOf(exchange, provider, 200, said, user));
+      this.#options.trail.record(entryOf(exchange, provider, 200, { said, user }));
       const { path, headers } = await go(user, exchange);
       redirect(response, path, [...headers, ...this.#cookies(name, '')]);
     } catch (thrown) {
@@ -225,14 +225,13 @@ function entryOf(
   { address, requestId }: OAuthExchange,
   { setting }: IdentityProvider,
   status: number,
-  answer?: ProviderAnswer,
-  user?: User,
+  signedIn?: { readonly said: ProviderAnswer; readonly user: User },
 ): NewEntry {
   return {
-    actor: user === undefined ? 'unknown' : userPrincipalId(user.id),
-    actorName: user?.username ?? 'unknown',
+    actor: signedIn === undefined ? 'unknown' : userPrincipalId(signedIn.user.id),
+    actorName: signedIn?.user.username ?? 'unknown',
     action: 'GET /oauth/callback',
-    subject: `${setting.issuer}${answer === undefined ? '' : ` ${answer.subject}`}`,
+    subject: `${setting.issuer}${signedIn === undefined ? '' : ` ${signedIn.said.subject}`}`,
     status,
     address,
     requestId,

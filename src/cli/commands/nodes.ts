@@ -49,7 +49,7 @@ export const nodeDrain: Command = {
     const node = await changed(gateway, id, 'drain');
     if (waitSeconds === undefined) return printResult(input, terminal, node, `the node ${id} is draining`);
     const read = async () => lifeIn(await gateway.request('/gateway/nodes'), node);
-    const last = await awaited(input, DRAINED, waitSeconds, node, read);
+    const last = await awaited(input, DRAINED, { waitSeconds, first: node, read });
     return printResult(input, terminal, last, DRAINED.textOf(input.positionals, last));
   },
 };

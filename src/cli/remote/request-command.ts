@@ -47,9 +47,11 @@ export function waitSecondsIn(input: CommandInput): number | undefined {
 export async function awaited(
   { positionals }: CommandInput,
   wait: AwaitedState,
-  waitSeconds: number,
-  first: Fields,
-  read: () => Promise<Fields>,
+  {
+    waitSeconds,
+    first,
+    read,
+  }: { readonly waitSeconds: number; readonly first: Fields; readonly read: () => Promise<Fields> },
 ): Promise<Fields> {
   const endsAtMs = performance.now() + waitSeconds * 1000;
   let record = first;
@@ -81,7 +83,7 @@ export function requestCommand(definition: RequestCommand): Command {
       );
       if (wait !== undefined && waitSeconds !== undefined) {
         const read = async () => fields(await gateway.request(instancePath(template, id ?? '')));
-        const last = await awaited(input, wait, waitSeconds, answer, read);
+        const last = await awaited(input, wait, { waitSeconds, first: answer, read });
         return printResult(input, terminal, last, wait.textOf(input.positionals, last));
       }
       const names = { template_name: template, ...definedFields({ instance_id: id }) };

@@ -73,9 +73,9 @@ export function body<C extends HttpContext>(
         return next();
       });
     };
-    return isSmall
-      ? read(context, maxBytes, proceed)
-      : readCounted(read, maxBytes, context, length, costs).then(proceed);
+    if (isSmall) return read(context, maxBytes, proceed);
+    const readBytes = (onBytes?: (bytes: number) => void) => read(context, maxBytes, unchanged, onBytes);
+    return readCounted(readBytes, context, length, costs).then(proceed);
   };
 }
 
@@ -84,14 +84,12 @@ export function body<C extends HttpContext>(
  * length (NaN) is refused when its caller has no request left; its requests are counted at the end. It waits for a
  * turn, in which it is parsed: many may end together.
  */
-async function readCounted<C extends HttpContext>(
-  read: ReadBody<C>,
-  maxBytes: number,
-  context: C,
+async function readCounted(
+  read: (onBytes?: (bytes: number) => void) => Promise<Buffer>,
+  { res: response, state }: HttpContext,
   length: number,
   { held, limiter, scheduler }: BodyCosts,
 ): Promise<Buffer> {
-  const { res: response, state } = context;
   const { principal = NO_PRINCIPAL } = state;
   requireClient(response); // it may have disconnected during authentication
   const body = held.open(principal);
@@ -106,12 +104,12 @@ async function readCounted<C extends HttpContext>(
     }
     if (!Number.isNaN(length)) {
       body.add(length);
-      const bytes = await read(context, maxBytes, unchanged);
+      const bytes = await read();
       if (uploaded !== undefined) await scheduler.turn();
       return bytes;
     }
     let received = 0;
-    const bytes = await read(context, maxBytes, unchanged, (more) => {
+    const bytes = await read((more) => {
       received += more;
       body.add(more);
       if (uploaded !== undefined || received <= HTTP_LIMITS.requestBlockBytes) return;

@@ -114,7 +114,7 @@ export const viewRoutes: readonly HttpRoute[] = [
       requireTemplates(principal, definition);
       const { view, isNew, problems } = await gateway.views.put(definition, {
         ifMatch: request.headers['if-match'],
-        admit: (before) => requireRightToWrite(principal, auth, id, before, definition),
+        admit: (before) => requireRightToWrite(principal, auth, { id, before, after: definition }),
       });
       const path = `/gateway/views/${id}`;
       return json(isNew ? 201 : 200, writtenView(principal, view, problems), {
@@ -133,7 +133,7 @@ export const viewRoutes: readonly HttpRoute[] = [
     handler: async ({ params: { view: id }, principal, request }, { gateway, auth }) => {
       await gateway.views.delete(id, {
         ifMatch: request.headers['if-match'],
-        admit: (before) => requireRightToWrite(principal, auth, id, before),
+        admit: (before) => requireRightToWrite(principal, auth, { id, before }),
       });
       return noContent();
     },
@@ -194,9 +194,15 @@ function requireTemplates(principal: Principal, { from }: ViewDefinition): void 
 async function requireRightToWrite(
   principal: Principal,
   auth: Pick<Services['auth'], 'namesView'>,
-  id: string,
-  before: ViewDefinition | undefined,
-  after?: ViewDefinition,
+  {
+    id,
+    before,
+    after,
+  }: {
+    readonly id: string;
+    readonly before: ViewDefinition | undefined;
+    readonly after?: ViewDefinition;
+  },
 ): Promise<void> {
   if (before !== undefined) requireTemplates(principal, before);
   if (mayDo(principal, ['admin'])) return;
