@@ -23,6 +23,7 @@ import { RIGHTS_LIMITS } from '../../src/domain/accounts/rights.ts';
 import { MAX_HEADERS, MAX_VARIABLES } from '../../src/domain/instances/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { MAX_LIST_ITEMS } from '../../src/domain/lists/list-pages.ts';
+import { MAX_METHOD_LENGTH, MAX_REQUEST_ID_LENGTH } from '../../src/domain/mcp/jsonrpc.ts';
 import {
   type ByteBounds,
   CONNECTION_BYTES,
@@ -252,6 +253,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       'One message from a backend that is not a plain result, one page of a list',
       `${bytes(LIMITS.parsedMessageBytes)}`,
       '`BACKEND_UNAVAILABLE`',
+    ],
+    [
+      'Characters of its method; of the id of a request of a backend',
+      `${count(MAX_METHOD_LENGTH)}; ${count(MAX_REQUEST_ID_LENGTH)}`,
+      'the message is ignored',
     ],
     [
       'Values, with keys, of such a message, and of one item of a list that the gateway reads',

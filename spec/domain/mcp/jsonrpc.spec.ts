@@ -120,6 +120,17 @@ test('have strings and finite numbers as ids', () => {
   assert.equal(escaped, { kind: 'result', id: 7, result: '{}' }, 'the last id counts');
 });
 
+test('of a server have short methods, and ids of its requests are short: both are kept, and not counted', () => {
+  const request = (id: string, method: string) => read(JSON.stringify({ jsonrpc: '2.0', id, method }))?.kind;
+  const notification = (method: string) => read(JSON.stringify({ jsonrpc: '2.0', method }))?.kind;
+  assert.equal([request('i'.repeat(256), 'ping'), request('i'.repeat(257), 'ping')], ['request', undefined]);
+  assert.equal([request('i', 'm'.repeat(1_024)), request('i', 'm'.repeat(1_025))], ['request', undefined]);
+  assert.equal(
+    [notification('m'.repeat(1_024)), notification('m'.repeat(1_025))],
+    ['notification', undefined],
+  );
+});
+
 test('may have whole numbers of any size as ids, which are written unchanged', () => {
   for (const id of ['9007199254740993', '-9007199254740993', '1234567890123456789012345']) {
     const message = read(`{"jsonrpc":"2.0","id":${id},"method":"roots/list"}`);

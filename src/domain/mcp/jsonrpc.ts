@@ -30,6 +30,13 @@ import {
 import { LIMITS } from '../limits.ts';
 import { withoutRest } from '../memory/held-bytes.ts';
 
+/**
+ * The longest method of a message of a backend, and the longest id of its request, in UTF-16 units. Both are kept while the
+ * message waits for its client, when budgets count the params only; the id is also in the answer. Source: ADR 90.
+ */
+export const MAX_METHOD_LENGTH = 1_024;
+export const MAX_REQUEST_ID_LENGTH = 256;
+
 /** An integer beyond 2^53 is a bigint: `idValue` serializes it. */
 export type JsonRpcId = string | number | bigint;
 
@@ -74,8 +81,8 @@ export type NotificationMessage = Extract<BackendMessage, { kind: 'notification'
  * Reads one message of a backend. The result of an answer is forwarded as the received bytes, once one pass over
  * the whole message has proven that it is one JSON object with one version, one id and one result. Everything else
  * is parsed, up to LIMITS.parsedMessageBytes and LIMITS.parsedAtOnce. Returns undefined for anything that is not a
- * JSON-RPC 2.0 message: not JSON, an array, a wrong version, neither result nor error. A byte order mark is
- * ignored. Source: ADR 44.
+ * JSON-RPC 2.0 message: not JSON, an array, a wrong version, neither result nor error; and for a method, or an id of a
+ * request, that is too long. A byte order mark is ignored. Source: ADR 44, 90.
  */
 export function readMessage(whole: Buffer): BackendMessage | undefined {
   const buffer = withoutMark(whole);
@@ -131,9 +138,10 @@ function classifyMessage(message: unknown): BackendMessage | undefined {
   const id = readId(message.id);
   if (typeof method === 'string') {
     const params = isJsonObject(message.params) ? message.params : {};
-    if (isDeeper(params, MAX_PARAMS_DEPTH)) return undefined;
+    if (method.length > MAX_METHOD_LENGTH || isDeeper(params, MAX_PARAMS_DEPTH)) return undefined;
     if (message.id === undefined) return { kind: 'notification', method, params };
-    return id === undefined ? undefined : { kind: 'request', id, method, params };
+    const isTooLong = typeof id === 'string' && id.length > MAX_REQUEST_ID_LENGTH;
+    return id === undefined || isTooLong ? undefined : { kind: 'request', id, method, params };
   }
   if (isJsonObject(error)) return { kind: 'error', id: id ?? null, error: readError(error) };
   if (result === undefined || id === undefined) return undefined;
