@@ -68,6 +68,20 @@ test('what a program has not read of a cancelled call is counted until it ends; 
   assert.is(waitingBytes.total, 0);
 });
 
+test('a program that asks without end and reads nothing has few answers that wait', async () => {
+  const waitingBytes = new UserShares(10_000 * KB, 10_000 * KB);
+  const ping = "say({ jsonrpc: '2.0', id: String(count).padEnd(256), method: 'ping' })";
+  const endless = scripted(
+    `process.stdin.pause(); setInterval(() => {}, 60_000); for (let count = 0; count < 5_000; count += 1) ${ping};
+    say({ jsonrpc: '2.0', id, result: {} })`,
+  );
+  const transport = await openStdio(endless, { waitingBytes });
+  await see(transport.exchange({ method: 'first', callerId: 'ann' }));
+  assert.ok(waitingBytes.total < 1_000 * KB, `${waitingBytes.total} bytes wait`);
+  await transport.close();
+  assert.is(waitingBytes.total, 0);
+});
+
 test('notifications and replies for an HTTP server that does not answer are counted until they end', async () => {
   const waitingBytes = new UserShares(400 * KB, 100 * KB);
   let notified = 0;

@@ -55,6 +55,11 @@ export class Outbox {
     return true;
   }
 
+  /** True while the program leaves so much unread that its questions are not answered. */
+  get isNotRead(): boolean {
+    return this.#waiting.size >= MAX_LINES_BEFORE_REPLY;
+  }
+
   /** Removes a line. False when it was written already. */
   remove(line: OutgoingLine): boolean {
     if (!this.#waiting.delete(line)) return false;
@@ -134,3 +139,5 @@ const BATCH_CHARACTERS = 64 * 1024;
 /** Far more than one instance has in flight; reached only when the program does not read. */
 const MAX_LINES = 16_384;
 const MAX_CHARACTERS = LIMITS.backendMessageBytes;
+/** With so many lines an answer to a question of the program is dropped: it may ask without end and not read. */
+const MAX_LINES_BEFORE_REPLY = 1_024;

@@ -187,7 +187,7 @@ export class StdioChannel extends Channel {
   }
 
   protected reply(message: object): void {
-    this.#outbox.add(lineOf(message, this.ownerId));
+    if (!this.#outbox.isNotRead) this.#outbox.add(lineOf(message, this.ownerId));
   }
 
   /** Errors for callers do not show the secrets that the program got. */
