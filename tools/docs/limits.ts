@@ -20,6 +20,7 @@ import { MAX_ANCHORS } from '../../src/config/yaml.ts';
 import { MAX_PAGE_BYTES } from '../../src/discovery/cluster.ts';
 import { OUTPUT_BYTES, RUN_MS } from '../../src/discovery/login-program.ts';
 import { RIGHTS_LIMITS } from '../../src/domain/accounts/rights.ts';
+import { MAX_HIDDEN } from '../../src/domain/instances/hidden-secrets.ts';
 import { MAX_HEADERS, MAX_VARIABLES } from '../../src/domain/instances/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { MAX_LIST_ITEMS } from '../../src/domain/lists/list-pages.ts';
@@ -428,6 +429,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       '`400`, `REGISTRY_FULL`',
     ],
     ['Variables and headers of one instance', `${MAX_VARIABLES}; ${MAX_HEADERS}`, invalid],
+    [
+      'Headers, cookies, variables and their parts of one instance that texts of its server do not show',
+      count(MAX_HIDDEN),
+      'no text of its server is shown in errors',
+    ],
     [
       'What the gateway keeps of the lists of tools of its instances, over 4 KiB',
       'a sixteenth of the memory; per instance a quarter of that, or 8 MiB',

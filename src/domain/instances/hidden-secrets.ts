@@ -11,10 +11,45 @@ const MIN_SECRET_LENGTH = 3;
 const MIN_PART_LENGTH = 5;
 const NO_SECRETS: ReadonlySet<string> = new Set(['true', 'false', 'null', 'none', 'yes', 'off']);
 
+/**
+ * Values and parts of values of one instance that are hidden, each in some forms. Of an instance with more nothing is shown that
+ * its server says: callers may register it, and its server chooses the texts in which each is looked for.
+ */
+export const MAX_HIDDEN = 1_000;
+/** Their stand-in, at the end of the list: each text has the empty one. */
+const TOO_MANY: readonly string[] = [''];
+/** Characters of a text times secrets, in which a text takes some 50 ms. Of a longer one nothing is shown. */
+const MAX_STEPS = 8_000_000;
+/** The same for the data of an error, each text of which is looked through by itself. Of larger data nothing is shown. */
+const MAX_DATA_STEPS = 1_000_000;
+/** Further characters of a long secret are not searched for: what begins like it is hidden as far as it goes on like it. */
+const MAX_SEARCHED_LENGTH = 32;
+const HIDDEN = '***';
+
 /** The text with `***` for each secret. */
 export function withoutSecrets(text: string, secrets: readonly string[]): string {
-  return secrets.reduce((hidden, secret) => hidden.replaceAll(patternOf(secret), '***'), text);
+  if (secrets.at(-1) === '' || text.length * secrets.length > MAX_STEPS) return HIDDEN;
+  return secrets.reduce(withoutSecret, text);
 }
+
+function withoutSecret(text: string, secret: string): string {
+  const beginning = secret.slice(0, MAX_SEARCHED_LENGTH);
+  const mayBePart = secret.length >= MIN_PART_LENGTH;
+  let [shown, shownTo] = ['', 0];
+  for (let at = text.indexOf(beginning); at !== -1; ) {
+    let end = at + beginning.length;
+    while (end < at + secret.length && text.charCodeAt(end) === secret.charCodeAt(end - at)) end += 1;
+    const isWhole = mayBePart || !(IN_WORD.test(text.charAt(at - 1)) || IN_WORD.test(text.charAt(end)));
+    if (isWhole) {
+      shown += text.slice(shownTo, at) + HIDDEN;
+      shownTo = end;
+    }
+    at = text.indexOf(beginning, isWhole ? end : at + 1);
+  }
+  return shownTo === 0 ? text : shown + text.slice(shownTo);
+}
+
+const IN_WORD = /[A-Za-z0-9]/;
 
 /**
  * The first `units` of the text without secrets. Secrets are hidden before the text is cut, so that no part
@@ -31,18 +66,17 @@ export function longestOf(secrets: readonly string[]): number {
   return secrets.reduce((most, { length }) => Math.max(most, length), 0);
 }
 
-function patternOf(secret: string): string | RegExp {
-  if (secret.length >= MIN_PART_LENGTH) return secret;
-  return new RegExp(`(?<![A-Za-z0-9])${secret.replace(/[^A-Za-z0-9]/g, '\\$&')}(?![A-Za-z0-9])`, 'g');
-}
-
-/** An error of a server with `***` for each secret in its message, and in the texts and numbers of its data. */
+/**
+ * An error of a server with `***` for each secret in its message, and in the texts and numbers of its data. Without data that are
+ * too large.
+ */
 export function errorWithoutSecrets(error: JsonRpcError, secrets: readonly string[]): JsonRpcError {
   if (secrets.length === 0) return error;
   const { data, ...rest } = error;
   const shown = { ...rest, message: withoutSecrets(error.message, secrets) };
   if (data === undefined) return shown;
   const written = JSON.stringify(data);
+  if (secrets.at(-1) === '' || written.length * secrets.length > MAX_DATA_STEPS) return shown;
   const hidden = written.replace(/"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?/g, (token) => {
     const plain = token.startsWith('"') ? String(JSON.parse(token)) : token;
     const safe = withoutSecrets(plain, secrets);
@@ -54,25 +88,32 @@ export function errorWithoutSecrets(error: JsonRpcError, secrets: readonly strin
 /**
  * The values of headers and variables of an instance, and of the query of its endpoint, in the forms in which
  * servers may repeat them: whole; a credential without its scheme; the name and password of Basic; each cookie; lines
- * and items of a secret variable; and with the escapes of JSON, URLs and HTML. Longest first.
+ * and items of a secret variable; and with the escapes of JSON, URLs and HTML. Longest first. Of more than MAX_HIDDEN only
+ * TOO_MANY.
  */
-export function secretsOf({
-  endpoint = '',
-  headers,
-  env = {},
-  secretEnv = [],
-}: Pick<InstanceDefinition, 'headers'> &
-  Partial<Pick<InstanceDefinition, 'endpoint' | 'env' | 'secretEnv'>>): readonly string[] {
-  const query = URL.canParse(endpoint) ? [...new URL(endpoint).searchParams.values()] : [];
-  const items = secretEnv.flatMap((name) => itemsOf(env[name] ?? ''));
-  const values = [...Object.values(headers).flatMap(partsOf), ...Object.values(env), ...items, ...query];
-  const written = values.flatMap((value) => [
+export function secretsOf(instance: SecretFields): readonly string[] {
+  const values = new Set<string>();
+  for (const value of valuesOf(instance)) {
+    if (isHidden(value)) values.add(value);
+    if (values.size > MAX_HIDDEN) return TOO_MANY;
+  }
+  const written = [...values].flatMap((value) => [
     value,
     JSON.stringify(value).slice(1, -1),
     encodeURIComponent(value.toWellFormed()),
     value.replace(/[&<>"']/g, (sign) => HTML_SIGNS[sign] ?? sign),
   ]);
-  return [...new Set(written)].filter(isHidden).sort((one, other) => other.length - one.length);
+  return [...new Set(written)].sort((one, other) => other.length - one.length);
+}
+
+type SecretFields = Pick<InstanceDefinition, 'headers'> &
+  Partial<Pick<InstanceDefinition, 'endpoint' | 'env' | 'secretEnv'>>;
+
+function* valuesOf({ endpoint = '', headers, env = {}, secretEnv = [] }: SecretFields): Generator<string> {
+  for (const header of Object.values(headers)) yield* partsOf(header);
+  yield* Object.values(env);
+  for (const name of secretEnv) yield* itemsOf(env[name] ?? '');
+  if (URL.canParse(endpoint)) yield* new URL(endpoint).searchParams.values();
 }
 
 /** One warning line for each secret variable whose value cannot be hidden. */
