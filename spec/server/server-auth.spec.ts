@@ -1,5 +1,6 @@
 // Messages about the first admin at a start, at a terminal and without one, and the file with its password.
 
+import { lookup } from 'node:dns';
 import { existsSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { pino } from 'pino';
@@ -132,7 +133,7 @@ async function open(
   };
   const log = pino({ level: 'trace' }, lineSink(logged));
   const opened = await openServerAuth(config, storage, {
-    ...{ storeChanges$: NEVER, log, isTerminal, address: new GatewayAddress(undefined, () => []) },
+    ...{ storeChanges$: NEVER, log, isTerminal, lookup, address: new GatewayAddress(undefined, () => []) },
   });
   return { ...opened, logged };
 }

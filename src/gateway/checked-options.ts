@@ -84,6 +84,7 @@ const OPTIONS = {
   memoryBytes: wholeNumber(1, Number.MAX_SAFE_INTEGER),
   requestBounds: KNOWN,
   changedCallers$: KNOWN,
+  systemLookups: KNOWN,
   onFault: KNOWN,
   backendAccounts: KNOWN,
   discovery: KNOWN,

@@ -160,9 +160,9 @@ function composeBase(store: Store, options: ComposeOptions, events: EventBus): B
 function composeInstances(base: Base): Instances {
   const { store, options, clock, plainClock, scheduler, emit, memory, isDenied, definitions, policy } = base;
   const { random = Math.random, inspect, storeChanges$, others = {}, node } = options;
+  const { systemLookups = new SystemLookups({ clock: plainClock }) } = options;
   const programs = programRules(base);
   const handlers = new Map<string, InProcessHandler>();
-  const systemLookups = new SystemLookups({ clock: plainClock });
   const backendAccounts = composeBackendAccounts(base, systemLookups, () => fleet);
   const openTransport = createOpenTransport({
     clock: plainClock,

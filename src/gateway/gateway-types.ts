@@ -25,6 +25,7 @@ import type {
   ViewDefinition,
   ViewProblem,
 } from '../domain/views/view.ts';
+import type { SystemLookups } from '../net/system-lookups.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import type { ReaperPipeOptions } from '../programs/reaper-pipe.ts';
@@ -52,6 +53,11 @@ export interface GatewayOptions {
    * @internal
    */
   readonly others?: OthersOptions;
+  /**
+   * The look-ups by the system, which other parts of the process use, too. Default: those of this gateway alone.
+   * @internal
+   */
+  readonly systemLookups?: SystemLookups | undefined;
   /**
    * Changes of a store that other nodes write, too, as watchRevision emits them. `changed`: a node changed it, perhaps this
    * one; `away`, `answered`: whether the store can be reached. Default: no other node writes it.

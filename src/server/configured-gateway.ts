@@ -101,6 +101,7 @@ function gatewayOptions(
     },
     backendAccounts: backendAccountOptions(begun, opened, others),
     changedCallers$: accounts.auth.changed$,
+    systemLookups: accounts.systemLookups,
     onFault: (error) => log.error({ err: error }, 'an MCP request failed'),
   };
 }

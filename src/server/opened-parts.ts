@@ -12,7 +12,9 @@ import { ConfigError } from '../config/config-error.ts';
 import { memoryBounds, TLS_CONNECTION_BYTES } from '../domain/memory/held-bytes.ts';
 import { nodeOf } from '../domain/nodes/nodes.ts';
 import type { OwnWorker, ServingGateway } from '../domain/nodes/workers.ts';
+import { systemClock } from '../domain/time/clock.ts';
 import type { Gateway } from '../gateway/gateway.ts';
+import { SystemLookups } from '../net/system-lookups.ts';
 import { describeDatabase } from '../persistence/database-url.ts';
 import { fileExposureOf, loadStore } from '../persistence/open-store.ts';
 import { type RevisionChange, watchRevision } from '../persistence/revision-watch.ts';
@@ -183,13 +185,16 @@ async function openAccounts(
   const { storeChanges$ } = database;
   const { isTerminal = false, firstPassword } = options;
   const { address } = ports;
-  const serverAuth = await openServerAuth(config, database, { storeChanges$, log, isTerminal, address });
+  const systemLookups = new SystemLookups({ clock: systemClock });
+  const { lookup } = systemLookups;
+  const own = { storeChanges$, log, isTerminal, address, lookup };
+  const serverAuth = await openServerAuth(config, database, own);
   closeLater(serverAuth.close);
   // Another thread hashes the password, which takes 0.2 s; the gateway and its app are made meanwhile. `serve` awaits it.
   const firstAdmin = serverAuth.ensureAdmin(firstPassword);
   const settled = Promise.allSettled([firstAdmin]);
   closeLater(() => settled);
-  return { ...serverAuth, firstAdmin };
+  return { ...serverAuth, firstAdmin, systemLookups };
 }
 
 /**

@@ -1,6 +1,7 @@
 // Opens authentication on the storage of a server, creates the first admin, and returns messages about it; makes
 // the authorization server for MCP clients.
 
+import type { LookupFunction } from 'node:net';
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import { type Announcements, ensureFirstAdmin, forgetInitialPassword } from '../auth/accounts/first-admin.ts';
@@ -43,15 +44,18 @@ export async function openServerAuth(
     readonly log: Logger;
     readonly isTerminal: boolean;
     readonly address: GatewayAddress;
+    /** Looks up the names of identity providers and issuers. */
+    readonly lookup: LookupFunction;
   },
 ): Promise<ServerAuth> {
-  const { storeChanges$, log, isTerminal, address } = options;
+  const { storeChanges$, log, isTerminal, address, lookup } = options;
   const passwords = new Passwords(systemClock);
   const signing = await signingSecrets();
   const keys = new OAuthKeys({ store: store.oauth, clock: systemClock });
   const hasOAuth = config.authEnabled && config.oauth.isEnabled;
-  const company = await companyOf(config, { store, keepsSecrets }, address, log);
-  const issuers = await issuersOf(config, address, log, () => auth.company);
+  const outside = { address, log, lookup };
+  const company = await companyOf(config, { store, keepsSecrets }, outside);
+  const issuers = await issuersOf(config, outside, () => auth.company);
   const auth: Auth = await createAuth({
     apiKeyHourlyLimit: config.apiKeyHourlyLimit,
     audit: config.audit,
@@ -108,6 +112,13 @@ export async function openServerAuth(
   return { auth, keys, assertions, providers: company?.providers ?? [], ensureAdmin, close };
 }
 
+/** What the gateway needs to be a client of identity providers and issuers. */
+interface Outside {
+  readonly address: GatewayAddress;
+  readonly log: Logger;
+  readonly lookup: LookupFunction;
+}
+
 /**
  * The result is undefined, and nothing is loaded, without identity providers. Throws ConfigError for one that is this
  * gateway, and without the pages.
@@ -115,8 +126,7 @@ export async function openServerAuth(
 async function companyOf(
   { authEnabled, oauth, hasPasswordLogins, roles }: Config,
   { store, keepsSecrets }: Pick<Storage, 'store' | 'keepsSecrets'>,
-  address: GatewayAddress,
-  log: Logger,
+  { address, log, lookup }: Outside,
 ) {
   const settings = oauth.providers;
   if (authEnabled && settings.length === 0 && !hasPasswordLogins)
@@ -129,7 +139,8 @@ async function companyOf(
   const { IdentityProvider } = await import('../auth/issuers/identity-provider.ts');
   const { CompanyAccounts } = await import('../auth/issuers/company-accounts.ts');
   const warn = (line: string) => log.warn(line);
-  const providers = settings.map((setting) => new IdentityProvider(setting, systemClock, keepsSecrets, warn));
+  const common = { clock: systemClock, keepsSecrets, warn, lookup };
+  const providers = settings.map((setting) => new IdentityProvider(setting, common));
   return {
     providers,
     accounts: (onChange: (principalId: string) => void) =>
@@ -153,8 +164,7 @@ async function companyOf(
  */
 async function issuersOf(
   config: Config,
-  address: GatewayAddress,
-  log: Logger,
+  { address, log, lookup }: Outside,
   company: () => Auth['company'],
 ): Promise<Issuers | undefined> {
   const settings = config.oauth.issuers;
@@ -180,6 +190,7 @@ async function issuersOf(
     clock: backgroundClock(systemClock),
     rightsSettings: config,
     warn: (line) => log.warn(line),
+    lookup,
   });
 }
 

@@ -1,16 +1,22 @@
 // The gateway as a client of an identity provider, a second authorization server of the same library.
 
+import dns from 'node:dns';
 import { once } from 'node:events';
+import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { IdentityProvider } from '../../../src/auth/issuers/identity-provider.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
+import { SystemLookups } from '../../../src/net/system-lookups.ts';
+import { until } from '../../helpers/eventually.ts';
 import {
   answerOf,
   type CompanyProvider,
   startCompanyProvider,
 } from '../../helpers/identity/company-provider.ts';
 import { suite } from '../../helpers/suite.ts';
+import { settled } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('an identity provider');
 const CALLBACK = 'http://127.0.0.1:43118/oauth/callback/example';
@@ -24,9 +30,10 @@ function clientOf(there: Pick<CompanyProvider, 'issuer' | 'setting'>) {
       ...{ id: 'example', issuer: there.issuer, label: 'Example', clientId, clientSecret, claims: {} },
       ...{ roles: [], require: [], everyone: { role: 'user' }, sessionMs: 1 },
     },
-    systemClock,
-    true,
-    (line) => void warnings.push(line),
+    {
+      ...{ clock: systemClock, keepsSecrets: true, warn: (line) => void warnings.push(line) },
+      lookup: new SystemLookups({ clock: systemClock }).lookup,
+    },
   );
   return { provider, warnings };
 }
@@ -112,5 +119,37 @@ for (const [name, answer, reason] of [
       server.close();
     }
   });
+
+test('whose DNS servers are silent holds one thread for look-ups, however many users are asked about', async () => {
+  const server = createHttpServer((request, response) => {
+    const issuer = `http://${request.headers.host}`;
+    const found = { issuer, authorization_endpoint: `${issuer}/a`, token_endpoint: `${issuer}/t` };
+    response.setHeader('Content-Type', 'application/json').end(JSON.stringify(found));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const issuer = `http://localhost:${(server.address() as AddressInfo).port}`;
+  const { provider } = clientOf({ issuer, setting: () => ({ client_id: 'gateway', client_secret: 'x' }) });
+  const held: (() => void)[] = [];
+  const silent = () => new Promise<never>((_, reject) => held.push(() => reject(new Error('no answer'))));
+  await provider.begin(CALLBACK);
+  const mocked = [
+    mock.method(dns.promises, 'lookup', silent),
+    mock.method(dns, 'lookup', (_name: string, _options: object, done: (error: Error) => void) => {
+      silent().catch(done);
+    }),
+  ];
+  try {
+    const asked = Array.from({ length: 20 }, () => provider.refresh('token', 's-1').catch(() => 'failed'));
+    await until(() => held.length > 0, 'a look-up');
+    await settled();
+    assert.is(held.length, 1);
+    for (const end of held) end();
+    await Promise.all(asked);
+  } finally {
+    for (const each of mocked) each.mock.restore();
+    server.close().closeAllConnections();
+  }
+});
 
 test.run();

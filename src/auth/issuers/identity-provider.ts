@@ -2,6 +2,7 @@
 // answers of the provider about them. The library checks state, nonce, issuer and signatures; it is loaded with the first
 // sign-in. Source: OpenID Connect Core, ADR 214.
 
+import type { LookupFunction } from 'node:net';
 import type { Configuration, CustomFetch, IDToken, ResponseBodyError } from 'openid-client';
 import { isSafeUrl } from '../../config/issuer-settings.ts';
 import type { ProviderSetting } from '../../config/provider-settings.ts';
@@ -64,24 +65,28 @@ interface DiscoveredProvider {
   readonly atMs: number;
 }
 
+interface IdentityProviderOptions {
+  readonly clock: Clock;
+  /** Whether refresh tokens can be kept. */
+  readonly keepsSecrets: boolean;
+  readonly warn: (line: string) => void;
+  /** That of SystemLookups: each user is asked about by requests of its own. */
+  readonly lookup: LookupFunction;
+}
+
 /** A provider of the settings. Its metadata document is read when a user signs in, and kept. */
 export class IdentityProvider {
   readonly setting: ProviderSetting;
-  readonly #clock: Clock;
-  /** Whether refresh tokens can be kept. */
-  readonly #keepsSecrets: boolean;
-  readonly #warn: (line: string) => void;
+  readonly #options: IdentityProviderOptions;
   #known: DiscoveredProvider | undefined;
   #failedAtMs = Number.NEGATIVE_INFINITY;
   #reading: Promise<DiscoveredProvider> | undefined;
   /** The way in which its client shows the secret: the default of the specification until it is refused. */
   #auth: ClientAuth = 'ClientSecretBasic';
 
-  constructor(setting: ProviderSetting, clock: Clock, keepsSecrets: boolean, warn: (line: string) => void) {
+  constructor(setting: ProviderSetting, options: IdentityProviderOptions) {
     this.setting = setting;
-    this.#clock = clock;
-    this.#keepsSecrets = keepsSecrets;
-    this.#warn = warn;
+    this.#options = options;
   }
 
   /** A new proof, and where its user signs in. Throws ProviderFailure. */
@@ -169,7 +174,7 @@ export class IdentityProvider {
   #scopes(configuration: Configuration): Record<string, string> {
     const { issuer } = this.setting;
     const scope = 'openid profile email';
-    if (!this.#keepsSecrets) return { scope };
+    if (!this.#options.keepsSecrets) return { scope };
     if (issuer === GOOGLE) return { scope, access_type: 'offline', prompt: 'consent' };
     const { scopes_supported: known = ['offline_access'] } = configuration.serverMetadata();
     if (!known.includes('offline_access')) return { scope };
@@ -196,7 +201,7 @@ export class IdentityProvider {
   }
 
   async #current(): Promise<DiscoveredProvider> {
-    const { now } = this.#clock;
+    const { now } = this.#options.clock;
     const known = this.#known;
     if (known?.auth === this.#auth && now() - known.atMs <= FRESH_MS) return known;
     if (now() - this.#failedAtMs < FAILED_MS)
@@ -223,11 +228,11 @@ export class IdentityProvider {
       {
         // `boundedFetch` refuses URLs that are neither https nor on loopback.
         execute: [library.allowInsecureRequests, library.enableNonRepudiationChecks],
-        [library.customFetch]: boundedFetch(this.#clock),
+        [library.customFetch]: boundedFetch(this.#options),
         timeout: TIMEOUT_SECONDS,
       },
     );
-    this.#known = { library, configuration, auth, atMs: this.#clock.now() };
+    this.#known = { library, configuration, auth, atMs: this.#options.clock.now() };
     return this.#known;
   }
 
@@ -240,7 +245,7 @@ export class IdentityProvider {
     if (code === 'access_denied')
       return new ProviderFailure(`${label} did not sign you in`, { isOver: true });
     // The line has only a code: an answer may contain anything.
-    this.#warn(`the provider ${issuer} (auth.providers) cannot be used: ${reasonOf(thrown)}`);
+    this.#options.warn(`the provider ${issuer} (auth.providers) cannot be used: ${reasonOf(thrown)}`);
     return new ProviderFailure(`${label} cannot be reached at this moment`);
   }
 }
@@ -284,11 +289,11 @@ function reasonOf(thrown: unknown): string {
   return typeof own === 'string' && CODE.test(own) ? `${thrown.message} (${own})` : 'it does not answer';
 }
 
-function boundedFetch({ alarm }: Clock): CustomFetch {
+function boundedFetch({ clock: { alarm }, lookup }: IdentityProviderOptions): CustomFetch {
   return async (address, { method, headers, body }) => {
     if (!isSafeUrl(address.replace(/[?#].*$/s, ''))) throw new TypeError('not https');
     const answer = await askOutside(new URL(address), {
-      ...{ method, headers, alarm, mostBytes: MAX_ANSWER_BYTES },
+      ...{ method, headers, alarm, lookup, mostBytes: MAX_ANSWER_BYTES },
       timeoutMs: TIMEOUT_SECONDS * 1_000,
       body: body == null ? undefined : String(body),
     });

@@ -1,11 +1,12 @@
 // The public keys of one other authorization server: fetched when the first token needs them, kept, and fetched again
 // when they are old or a token names an unknown one, or is signed by another one than it names.
 
+import type { LookupFunction } from 'node:net';
 import type { JWK } from 'jose';
 import { createLocalJWKSet } from 'jose/jwks/local';
 import { type IssuerSetting, isSafeUrl } from '../../config/issuer-settings.ts';
 import { issuerUnavailable } from '../../domain/errors/account-errors.ts';
-import { isJsonObject, jsonIn } from '../../domain/json/json.ts';
+import { definedFields, isJsonObject, jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { askOutside, OutsideFailure } from '../../net/outside/outside-request.ts';
 import { MAX_UNAVAILABLE_MS } from '../credential-cache.ts';
@@ -41,14 +42,22 @@ export class IssuerKeys {
   readonly #setting: Pick<IssuerSetting, 'issuer' | 'jwksUri'>;
   readonly #clock: Clock;
   readonly #log: (line: string) => void;
+  readonly #lookup: LookupFunction | undefined;
   #known: KnownKeys | undefined;
   #failedAtMs = Number.NEGATIVE_INFINITY;
   #fetching: Promise<KnownKeys> | undefined;
 
-  constructor(setting: Pick<IssuerSetting, 'issuer' | 'jwksUri'>, clock: Clock, log: (line: string) => void) {
+  /** `lookup`: that of SystemLookups. Default: the system is asked at once. */
+  constructor(
+    setting: Pick<IssuerSetting, 'issuer' | 'jwksUri'>,
+    clock: Clock,
+    log: (line: string) => void,
+    lookup?: LookupFunction,
+  ) {
     this.#setting = setting;
     this.#clock = clock;
     this.#log = log;
+    this.#lookup = lookup;
   }
 
   /**
@@ -146,6 +155,7 @@ export class IssuerKeys {
     const { status, body } = await askOutside(new URL(address), {
       headers: { Accept: 'application/json', 'User-Agent': 'stagedoor' },
       alarm: this.#clock.alarm,
+      ...definedFields({ lookup: this.#lookup }),
       timeoutMs: TIMEOUT_MS,
       mostBytes: MAX_ANSWER_BYTES,
     });

@@ -1,6 +1,7 @@
 // Tokens of other authorization servers (`auth.issuers`), accepted as they are.
 
 import { hash } from 'node:crypto';
+import type { LookupFunction } from 'node:net';
 import type { JWTPayload, JWTVerifyOptions } from 'jose';
 import {
   JWKSNoMatchingKey,
@@ -61,6 +62,8 @@ interface IssuersOptions {
   readonly address: GatewayAddress;
   readonly rightsSettings: RightsSettings;
   readonly warn: (line: string) => void;
+  /** See IssuerKeys. */
+  readonly lookup?: LookupFunction | undefined;
 }
 
 /** The user, or the subject without an account, that an identity assertion is about. */
@@ -108,9 +111,9 @@ export class Issuers implements ForeignTokens {
 
   constructor(options: IssuersOptions) {
     this.#options = options;
-    const { warn, settings, providers = [], clock } = options;
+    const { warn, settings, providers = [], clock, lookup } = options;
     const known = <Setting extends Pick<IssuerSetting, 'issuer' | 'jwksUri'>>(setting: Setting) =>
-      [setting.issuer, { setting, keys: new IssuerKeys(setting, clock, warn) }] as const;
+      [setting.issuer, { setting, keys: new IssuerKeys(setting, clock, warn, lookup) }] as const;
     this.#issuers = new Map(settings.map(known));
     this.#providers = new Map(providers.map(known));
   }
