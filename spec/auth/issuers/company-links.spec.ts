@@ -163,6 +163,29 @@ test('that sign in while an admin ends their link lose that sign-in, too', async
   assert.is.not(after?.credentialsChangedAt, voidAt);
 });
 
+test('that two nodes find over at the same moment sleep until the next sign-in, as of one node', async () => {
+  const { company, node, store, said, pass } = started({ keepsSecrets: false });
+  const eve = await company.signIn(SETTING, said(['staff']));
+  pass(12 * 60 * MINUTE_MS + 1);
+  const other = node();
+  const isRead = Promise.withResolvers<void>();
+  const goesOn = Promise.withResolvers<void>();
+  between(store.accounts, 'findUsers', () => {
+    isRead.resolve();
+    return goesOn.promise;
+  });
+  const late = other.confirm(eve.id);
+  await isRead.promise;
+  between(store.accounts, 'changeUser', async () => {
+    pass(1);
+    goesOn.resolve();
+    await late;
+  });
+  await company.confirm(eve.id);
+  assert.is((await store.accounts.findUsers([eve.id]))[0]?.isActive, false);
+  assert.is((await company.signIn(SETTING, said(['staff']))).isActive, true);
+});
+
 test('that are deleted meanwhile, or whose link was left behind, are made again', async () => {
   const { company, store, said } = started();
   const first = await company.signIn(SETTING, said(['staff']));

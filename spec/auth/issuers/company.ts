@@ -27,33 +27,36 @@ export function started({ keepsSecrets = true, serverTimeMs }: StartOptions = {}
   const asked: string[] = [];
   const warnings: string[] = [];
   const store = new MemoryStore();
-  const company = new CompanyAccounts({
-    ...{ store: store.oauth, accounts: store.accounts, keepsSecrets },
-    clock: {
-      ...systemClock,
-      wall: () => nowMs,
-      now: () => monotonicMs,
-      alarm: (_, run) => systemClock.alarm(0, run),
-    },
-    ...(serverTimeMs && { serverTimeMs: async () => serverTimeMs() }),
-    ...{ onChange: () => {}, warn: (line) => void warnings.push(line) },
-    providers: [
-      {
-        setting: SETTING,
-        refresh: (token) => {
-          asked.push(token);
-          return answer();
-        },
+  /** A node of the deployment. */
+  const node = () =>
+    new CompanyAccounts({
+      ...{ store: store.oauth, accounts: store.accounts, keepsSecrets },
+      clock: {
+        ...systemClock,
+        wall: () => nowMs,
+        now: () => monotonicMs,
+        alarm: (_, run) => systemClock.alarm(0, run),
       },
-    ],
-  });
+      ...(serverTimeMs && { serverTimeMs: async () => serverTimeMs() }),
+      ...{ onChange: () => {}, warn: (line) => void warnings.push(line) },
+      providers: [
+        {
+          setting: SETTING,
+          refresh: (token) => {
+            asked.push(token);
+            return answer();
+          },
+        },
+      ],
+    });
+  const company = node();
   const said = (groups: readonly string[]): ProviderAnswer => ({
     ...{ subject: 's-1', refreshToken: `token ${asked.length}` },
     claims: { sub: 's-1', preferred_username: 'eve', groups },
   });
   const isActive = async () => (await store.accounts.findUserByName('eve'))?.isActive;
   return {
-    ...{ store, company, asked, said, isActive, warnings },
+    ...{ store, company, node, asked, said, isActive, warnings },
     pass: (ms: number) => {
       nowMs += ms;
       monotonicMs += ms;

@@ -265,14 +265,18 @@ export class CompanyAccounts {
     const isClockSure = await this.#isClockSure();
     // A clock that was ahead prolongs nothing: its time is replaced by the present one.
     const stored = { ...read, confirmedAtMs: Math.min(readAtMs, nowMs) };
+    const asked: StoredIdentity = { ...stored, askedUntilMs: nowMs + ASKING_MS };
     const unconfirmedMs = isClockSure ? nowMs - stored.confirmedAtMs : 0;
     const provider = providers.find(({ setting }) => setting.issuer === stored.issuer);
     if (provider === undefined || refreshToken === undefined) {
-      if (unconfirmedMs > (provider?.setting.sessionMs ?? UNREACHABLE_MS)) await this.#disable(user, stored);
-      else if (stored.confirmedAtMs < readAtMs) await store.replace(rowOfIdentity(stored, user), row.version);
+      const isOver = unconfirmedMs > (provider?.setting.sessionMs ?? UNREACHABLE_MS);
+      if (!isOver && stored.confirmedAtMs === readAtMs) return;
+      const next = isOver ? asked : stored;
+      const isTaken = await store.replace(rowOfIdentity(next, user), row.version);
+      // By one node: the identity has the time of that change, by which a sign-in knows that it was not an admin's.
+      if (isOver && isTaken) await this.#disable(user, stored);
       return;
     }
-    const asked: StoredIdentity = { ...stored, askedUntilMs: nowMs + ASKING_MS };
     if (!(await store.replace(rowOfIdentity(asked, user), row.version))) return;
     let version = row.version + 1;
     let renewed = refreshToken;
