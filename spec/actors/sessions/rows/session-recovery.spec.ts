@@ -7,6 +7,7 @@ import { SessionRecovery } from '../../../../src/actors/sessions/rows/session-re
 import { rowKeyOf } from '../../../../src/actors/sessions/rows/stored-row.ts';
 import { newSession } from '../../../../src/actors/sessions/session-transitions.ts';
 import { hasCode } from '../../../../src/domain/errors/errors.ts';
+import { sessionLost } from '../../../../src/domain/errors/session-errors.ts';
 import { LIMITS } from '../../../../src/domain/limits.ts';
 import { NotHolder } from '../../../../src/domain/nodes/forwarding.ts';
 import { newLife, newSessionId } from '../../../../src/domain/nodes/life.ts';
@@ -87,6 +88,32 @@ test('a session that is not stored is waited for while its node may store it, an
   assert.ok(later, 'it is looked for again');
   await later;
   assert.is(recover(), undefined);
+});
+
+test('of a session that cannot be recovered the row stays while other nodes would wait for it, so that none does', async () => {
+  const { sessions } = new MemoryStore();
+  const before = newLife();
+  const id = newSessionId(before);
+  const value = writeSession(newSession('t', 'user:ann', PLAIN));
+  const row = { node: 'm', life: before, generation: 1, value, usedAt: new Date(0).toISOString() };
+  await sessions.insert([{ ...row, key: rowKeyOf(id) }]);
+  let mayReturn = true;
+  const holders: SessionHolders = {
+    decideSession: async () => ({ do: 'claim' }),
+    mayBeStoredLater: async (life) => mayReturn && life === before,
+  };
+  /** What a node says about it, and whether there is a row then. */
+  const refused = async (node: string): Promise<readonly unknown[]> => {
+    const own = { store: sessions, node, life: newLife(), ...KEPT, clock: simulatedClock, holders };
+    const check = () => Promise.reject(sessionLost('its backend does not know it any more'));
+    const steps = { ...recoverAs(() => assert.unreachable()), check };
+    const recovering = new SessionRecovery(new SessionKeeper(own), {}).recover(id, 'user:ann', steps);
+    const outcome = await recovering?.catch((thrown: Error) => thrown.message);
+    return [outcome, (await sessions.read([rowKeyOf(id)])).length];
+  };
+  assert.equal([await refused('a'), await refused('b')], Array(2).fill([undefined, 1]));
+  mayReturn = false;
+  assert.equal([await refused('a'), await refused('b')], Array(2).fill([undefined, 0]));
 });
 
 test('the rows of many sessions are read and claimed a hundred at a time', async () => {

@@ -104,10 +104,7 @@ export class SessionRecovery {
       await this.#keeper.untilReleased;
       const row = await this.#read(rowKeyOf(id));
       const value = row && sessionIn(row);
-      const opener = lifeOf(id);
-      // The node of that life may not have written the row yet, or stand still: a silent holder is not a 404.
-      if (row === undefined && opener !== undefined && (await holders.mayBeStoredLater?.(opener)))
-        throw new NotHolder(opener);
+      if (row === undefined && (await this.#mayBeStoredLater(id))) throw new NotHolder(lifeOf(id));
       if (row === undefined || value === undefined) return this.forget(id);
       if (value.ownerId !== ownerId) return this.forget(`${id} ${ownerId}`);
       const decision = (await holders.decideSession?.(row)) ?? decideSession(row, this.#keeper.ownLife);
@@ -132,6 +129,12 @@ export class SessionRecovery {
     throw nodeUnavailable(this.#keeper.ownLife.node, 'others claim the session', 'no');
   }
 
+  /** True while the node of its first life may not have written the row yet, or stands still: a silent holder is not a 404. */
+  async #mayBeStoredLater(id: string): Promise<boolean | undefined> {
+    const opener = lifeOf(id);
+    return opener !== undefined && this.#keeper.holders.mayBeStoredLater?.(opener);
+  }
+
   /**
    * Claims the row unless this life holds it. Returns its generation, or undefined when another life claimed the
    * session, or the former holder changed it before the claim.
@@ -144,15 +147,18 @@ export class SessionRecovery {
     return isWon ? claimed.generation : undefined;
   }
 
-  /** Deletes the row of a session that cannot be recovered. Resolves with whether it can. */
+  /**
+   * Deletes the row of a session that cannot be recovered, unless other nodes would then wait until it is stored. Resolves with
+   * whether it can.
+   */
   async #checkOrDelete(id: string, row: StoredSession, check: () => Promise<void>): Promise<boolean> {
     try {
       await check();
       return true;
     } catch (thrown) {
       if (!hasCode(thrown, 'SESSION_NOT_FOUND') && !hasCode(thrown, 'TEMPLATE_NOT_FOUND')) throw thrown;
-      await this.#keeper.store.delete(row.life, [row.key]);
       this.forget(id);
+      if (!(await this.#mayBeStoredLater(id))) await this.#keeper.store.delete(row.life, [row.key]);
       return false;
     }
   }
