@@ -103,6 +103,23 @@ sink('keeps 1 MiB of lines that a busy reader does not take, and reports the num
   assert.match(found, /^\{"level":40,"time":"\S+","dropped":976,"msg":"log lines were dropped"\}$/m);
 });
 
+sink('the report of dropped lines names the worker, as every line does', () => {
+  const lines: string[] = [];
+  let isBusy = true;
+  const write = (bytes: Uint8Array): number => {
+    if (isBusy) throw Object.assign(new Error('busy'), { code: 'EAGAIN' });
+    lines.push(...Buffer.from(bytes).toString().trimEnd().split('\n'));
+    return bytes.length;
+  };
+  const log = createLog('info', false, write, 3);
+  for (let count = 0; count < 1_100; count += 1) log.info({ text: 'x'.repeat(1_024) }, 'long');
+  isBusy = false;
+  log.fatal('the last one is written at once');
+  const workers = new Set(lines.map((line) => JSON.parse(line).worker));
+  assert.ok(lines.some((line) => JSON.parse(line).dropped > 0));
+  assert.equal([...workers], [3]);
+});
+
 sink('delivers each line whole or counts it as dropped, whatever fails', () => {
   const trouble = fc.oneof(fc.constantFrom('EAGAIN', 'EIO'), fc.nat({ max: 12 }), fc.constant('all'));
   const step = fc.record({ lines: fc.nat({ max: 3 }), troubles: fc.array(trouble, { maxLength: 4 }) });

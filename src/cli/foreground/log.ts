@@ -22,7 +22,7 @@ export function createLog(
     return pino(options, { write: (line: string) => void process.stderr.write(`${humanLine(line)}\n`) });
   }
   // The use of `process.stderr` above has made a pipe non-blocking: a write to a full one fails.
-  const sink = new LogSink(write);
+  const sink = new LogSink(write, base);
   process.once('exit', () => sink.close());
   return pino({ ...options, hooks: { logMethod: writesFields(sink, isoTime, worker) } }, sink);
 }
@@ -61,9 +61,9 @@ function jsonOf(fields: unknown): string | undefined {
   }
 }
 
-function droppedLine(dropped: number): string {
-  const time = new Date().toISOString();
-  return `${JSON.stringify({ level: pino.levels.values.warn, time, dropped, msg: 'log lines were dropped' })}\n`;
+function droppedLine(dropped: number, base: object | null): string {
+  const head = { level: pino.levels.values.warn, time: new Date().toISOString(), ...base };
+  return `${JSON.stringify({ ...head, dropped, msg: 'log lines were dropped' })}\n`;
 }
 
 /** One record for a person: `06:03:12 warn  instance is unhealthy  template=everything reason="exited"`. */
@@ -92,6 +92,7 @@ const LAST_PAUSE_MS = 5;
 /** A destination for pino. It has a timer only while lines wait, and the timer keeps no process alive. */
 export class LogSink {
   readonly #write: (bytes: Uint8Array) => number;
+  readonly #base: object | null;
   /** Lines of which no write has begun. */
   #collected = '';
   /** The part of the last write that is not written yet. */
@@ -99,9 +100,16 @@ export class LogSink {
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `write` writes some of the bytes and returns their number; it throws EAGAIN when there is no room now. */
-  constructor(write: (bytes: Uint8Array) => number = (bytes) => writeSync(2, bytes)) {
+  /**
+   * `write` writes some of the bytes and returns their number; it throws EAGAIN when there is no room now. `base`: the fields
+   * that every line has.
+   */
+  constructor(
+    write: (bytes: Uint8Array) => number = (bytes) => writeSync(2, bytes),
+    base: object | null = null,
+  ) {
     this.#write = write;
+    this.#base = base;
   }
 
   write(line: string): void {
@@ -146,7 +154,7 @@ export class LogSink {
 
   /** Makes bytes of all collected lines, after the notice about dropped lines, if any; false for none. */
   #encode(): boolean {
-    const notice = this.#dropped > 0 ? droppedLine(this.#dropped) : '';
+    const notice = this.#dropped > 0 ? droppedLine(this.#dropped, this.#base) : '';
     this.#unsent = Buffer.from(notice + this.#collected);
     this.#collected = '';
     this.#dropped = 0;
