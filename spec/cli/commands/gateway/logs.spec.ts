@@ -119,4 +119,19 @@ test('follows a file that was made empty from its beginning, without lines of an
     await becomes(() => process.listenerCount('SIGINT'), before);
   }));
 
+test('follows a file that was made empty and has grown beyond its length since', () =>
+  inFolder(async (folder) => {
+    const file = join(folder, 'gateway.log');
+    await writeFile(file, 'first\nsecond\n');
+    const before = process.listenerCount('SIGINT');
+    const next = new Map<string, () => unknown>([
+      ['second', () => writeFileSync(file, 'new, and longer than both\nend\n')],
+      ['end', () => process.emit('SIGINT')],
+    ]);
+    const words = ['gateway', 'logs', '--state-dir', folder, '-f', '--quiet'];
+    const out = await printed(runAtTerminal(words, { folder, onPrint: (line) => next.get(line)?.() }));
+    assert.is(out, 'first\nsecond\nnew, and longer than both\nend');
+    await becomes(() => process.listenerCount('SIGINT'), before);
+  }));
+
 test.run();

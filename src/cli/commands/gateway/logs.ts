@@ -103,7 +103,9 @@ async function follow(
   let begun: Buffer[] = [];
   while (!signal.aborted) {
     const { size } = await file.stat();
-    if (size < at) {
+    // One that was made empty may have grown beyond `at` since.
+    const isOther = size < at || (size > at && !(await read(file, at - before.length, at)).equals(before));
+    if (isOther) {
       const rest = await oldRest(`${path}.1`, at, before);
       if (rest === undefined) begun = [];
       else take(rest);
