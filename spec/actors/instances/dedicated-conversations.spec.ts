@@ -145,6 +145,26 @@ test('waits for a log level at most five seconds, sets it once, and accepts a re
   await conversation.close();
 });
 
+test('asks for a log level again that could not be set, beside calls that do not wait for it', async () => {
+  const { use } = setUp();
+  const backend = new ScriptedTransport({ capabilities: { logging: {} } });
+  const { conversation } = use(Promise.resolve(backend), 60_000);
+  await settled();
+  const failed = conversation.requireLogLevel('error');
+  await settled();
+  backend.last.fail(backendUnavailable('it was too busy', { delivered: 'no' }));
+  await failed;
+  assert.is(conversation.requireLogLevel('error'), undefined);
+  await settled();
+  assert.equal([backend.asked.length, backend.last.isOpen], [2, true]);
+  assert.is(conversation.requireLogLevel('error'), undefined, 'one request at a time');
+  backend.last.result();
+  await settled();
+  assert.is(conversation.requireLogLevel('alert'), undefined);
+  assert.is(backend.asked.length, 2);
+  await conversation.close();
+});
+
 test('refuses questions of the backend during a request of the gateway itself', async () => {
   const { use } = setUp();
   const backend = new ScriptedTransport();

@@ -117,6 +117,8 @@ export class DedicatedConversation implements CallConversation, Pick<Observer<Cl
   #disarm: (() => void) | undefined;
   #level: string | undefined;
   #settingLevel: Promise<void> | undefined;
+  /** False once the level could not be set: calls do not wait for the next attempt. */
+  #awaitsLevel = true;
 
   constructor(deps: Timing, { request, key, open, listener }: DedicatedConversationOptions) {
     const { ownerId, sharing = 'oneUse', session, idleMs = 0, wrap } = request;
@@ -225,13 +227,14 @@ export class DedicatedConversation implements CallConversation, Pick<Observer<Cl
 
   /**
    * Makes the backend send log messages of this level. Returns a promise, which never rejects, while the request is
-   * under way; otherwise undefined. The level is never raised again, since other calls may have asked for more
-   * messages.
+   * under way and is waited for; otherwise undefined. The level is never raised again, since other calls may have asked
+   * for more messages. One that could not be set is asked for again with the next call.
    */
   requireLogLevel(level: string): Promise<void> | undefined {
     const conversation = this.inner;
     if (conversation?.handshake.capabilities.logging === undefined) return undefined;
-    if (this.#level !== undefined && includesLevel(this.#level, level)) return this.#settingLevel;
+    const before = this.#level;
+    if (before !== undefined && includesLevel(before, level)) return this.#settingLevel;
     this.#level = level;
     const request = { method: SET_LEVEL, params: { level } };
     const settingLevel: Promise<void> = answerOf(
@@ -241,13 +244,16 @@ export class DedicatedConversation implements CallConversation, Pick<Observer<Cl
     )
       .then(
         () => undefined,
-        () => undefined, // the call is worth more than its log messages
+        () => {
+          this.#awaitsLevel = false; // a call is worth more than its log messages
+          if (this.#level === level) this.#level = before;
+        },
       )
       .finally(() => {
         if (this.#settingLevel === settingLevel) this.#settingLevel = undefined;
       });
-    this.#settingLevel = settingLevel;
-    return settingLevel;
+    this.#settingLevel = this.#awaitsLevel ? settingLevel : undefined;
+    return this.#settingLevel;
   }
 
   // --- observer of its end ---------------------------------------------------------------------------------
