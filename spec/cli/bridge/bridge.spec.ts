@@ -109,6 +109,28 @@ test('waits before it asks for the stream again while another program has the ad
   }
 });
 
+test('waits ever longer for streams that end at once, until one brings a message', async () => {
+  const askedAtMs: number[] = [];
+  const { bridge } = await open((request, response) => {
+    request.resume();
+    if (request.method === 'GET') askedAtMs.push(performance.now());
+    const type = request.method === 'GET' ? 'text/event-stream' : 'application/json';
+    response.writeHead(200, { 'mcp-session-id': 's', 'content-type': type });
+    if (request.method === 'POST') response.end(INITIALIZED);
+    else response.end(askedAtMs.length === 3 ? `data: ${CHANGED}\n\n` : 'id: 1\ndata:\n\n');
+  });
+  try {
+    bridge.receive(JSON.stringify(initialize()));
+    bridge.receive('{"jsonrpc":"2.0","method":"notifications/initialized"}');
+    assert.ok(await eventually(async () => askedAtMs.length === 4, Boolean));
+    const waits = askedAtMs.map((atMs, index) => atMs - (askedAtMs[index - 1] ?? 0)).slice(1);
+    // A timer may be late, but not early.
+    assert.ok((waits[0] ?? 0) >= 495 && (waits[1] ?? 0) >= 990, `${waits}`);
+  } finally {
+    await bridge.close({ isImmediate: true });
+  }
+});
+
 test('adds the headers that tools want to calls of a modern client, which sends none on standard input', async () => {
   const seen: unknown[] = [];
   const region = { type: 'string', 'x-mcp-header': 'Region' };

@@ -28,7 +28,10 @@ interface BridgeOptions {
 
 /** The longest wait at the end for pending answers, and for the end of the session, in ms. */
 const [ANSWERS_MS, DELETE_MS] = [5_000, 2_000];
-/** The wait before a stream is requested again, unless the gateway gives another, in ms. */
+/**
+ * The wait before a stream is requested again, unless the gateway gives another, in ms. It doubles, up to that after a refusal,
+ * while streams end without a message.
+ */
 const RETRY_MS = 500;
 const REFUSED_MS = 30_000;
 /** The most bytes of a refusal whose text is reported; of a longer one only the status is. */
@@ -153,8 +156,10 @@ export class Bridge {
   async #exchange(pending: Pending): Promise<void> {
     const { message, abort } = pending;
     const { signal } = abort;
+    const { refusedMs = REFUSED_MS } = this.#options;
     let lastEventId: string | undefined;
     let isReopened = false;
+    let waitMs = RETRY_MS;
     for (let isFirst = true; !signal.aborted; isFirst = false) {
       const session = message.modernVersion === undefined ? this.#session : undefined;
       const isFresh = lastEventId === undefined;
@@ -182,7 +187,9 @@ export class Bridge {
       if (after !== undefined && message.modernVersion === undefined) lastEventId = after;
       else if (mayBeSentTwice(message) && (isFirst || message.method === LISTEN)) lastEventId = undefined;
       else throw new LostRequest('the gateway ended the answer before it was complete');
-      await delay(end.retryMs ?? RETRY_MS, undefined, { signal });
+      if (end.hasMessages) waitMs = RETRY_MS;
+      await delay(end.retryMs ?? waitMs, undefined, { signal });
+      waitMs = Math.min(2 * waitMs, refusedMs);
     }
   }
 
@@ -327,8 +334,10 @@ export class Bridge {
     const { refusedMs = REFUSED_MS } = this.#options;
     let lastEventId: string | undefined;
     let hasBegun = false;
+    let waitMs = RETRY_MS;
     while (!signal.aborted) {
       const session = this.#session;
+      const askedAtMs = performance.now();
       const sent = this.#options.link.send(this.#get(session, lastEventId, signal));
       // A gateway that was unreachable or busy for too long may still have the session.
       let isForeign = false;
@@ -353,7 +362,11 @@ export class Bridge {
       const write = (data: Buffer) => this.#options.write(oneLine(data));
       const end = response?.ok ? await readMessages(response, write) : undefined;
       lastEventId = end?.lastEventId ?? lastEventId;
-      await delay(isRefused ? refusedMs : (end?.retryMs ?? RETRY_MS), undefined, { signal });
+      // A proxy may end a quiet stream after a while.
+      const isGood = end !== undefined && (end.hasMessages || performance.now() - askedAtMs >= refusedMs);
+      if (isGood) waitMs = RETRY_MS;
+      await delay(isRefused ? refusedMs : (end?.retryMs ?? waitMs), undefined, { signal });
+      waitMs = Math.min(2 * waitMs, refusedMs);
     }
   }
 

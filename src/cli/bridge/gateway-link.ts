@@ -161,12 +161,18 @@ const NOT_DELIVERED: readonly string[] = [
 
 /**
  * Passes on the messages of an answer one after the other. Resolves with the id of the last event, undefined without one; the
- * wait before the next request that the gateway asked for, in ms; and whether the answer broke off before its end.
+ * wait before the next request that the gateway asked for, in ms; whether the answer broke off before its end; and whether it
+ * had a message.
  */
-export async function readMessages(response: Response, take: (data: Buffer) => Promise<void>) {
+export async function readMessages(response: Response, pass: (data: Buffer) => Promise<void>) {
   const isStream = response.headers.get('content-type')?.startsWith(EVENT_STREAM_TYPE) === true;
   const events: Buffer[] = [];
   let isBroken = false;
+  let hasMessages = false;
+  const take = (data: Buffer): Promise<void> => {
+    hasMessages = true;
+    return pass(data);
+  };
   const reader = new SseReader(LIMITS.backendMessageBytes, (data, type) => {
     if (type === 'message' && data.length > 0) events.push(data);
   });
@@ -182,5 +188,5 @@ export async function readMessages(response: Response, take: (data: Buffer) => P
   } catch {
     isBroken = true; // or aborted: the caller requests the missing messages again
   }
-  return { lastEventId: reader.lastEventId || undefined, retryMs: reader.retryMs, isBroken };
+  return { lastEventId: reader.lastEventId || undefined, retryMs: reader.retryMs, isBroken, hasMessages };
 }
