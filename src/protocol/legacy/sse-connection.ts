@@ -23,7 +23,7 @@ import type { LegacyEndpoint } from './legacy-endpoint.ts';
 import { lostWithGateway } from './legacy-traffic.ts';
 import { readsPositions, SsePosition } from './sse-position.ts';
 
-/** The time in which a connection may have no session, in ms. After it the stream ends. */
+/** The time in which a client has to open a session, in ms. After it the stream ends. */
 export const UNOPENED_MS = 60_000;
 
 /** The time in which a message waits for the stream of its session, in ms. */
@@ -56,7 +56,7 @@ export class SseConnection {
   #session: McpSession | undefined;
   /** The way of the connection to its session, and its end. A loss of the stream (`#stream`) changes nothing in it. */
   #stage: 'unopened' | 'opening' | 'open' | 'closed' = 'unopened';
-  readonly #endExpiry: () => void;
+  #endExpiry: () => void;
   #endWait = (): void => {};
 
   constructor(id: string, opened: McpRequest, backends: Backends, deps: SseConnectionDeps) {
@@ -68,7 +68,7 @@ export class SseConnection {
     this.#opened = opened;
     this.#backends = backends;
     this.#deps = deps;
-    this.#endExpiry = deps.clock.background.alarm(UNOPENED_MS, () => this.hasSession || this.close());
+    this.#endExpiry = this.#expireLater();
   }
 
   get hasSession(): boolean {
@@ -181,13 +181,21 @@ export class SseConnection {
       throw thrown;
     }
     this.#stage = 'opening';
+    this.#endExpiry(); // a program may take longer to start
     reply.empty(202);
     Promise.resolve(initializing)
       .then(() => this.#carryOpened(reply.log.sessionId))
       .catch((thrown: unknown) => this.#fail(thrown, reply, requests))
       .finally(() => {
-        if (this.#stage === 'opening') this.#stage = 'unopened';
+        if (this.#stage !== 'opening') return;
+        this.#stage = 'unopened';
+        this.#endExpiry = this.#expireLater();
       });
+  }
+
+  #expireLater(): () => void {
+    const { alarm } = this.#deps.clock.background;
+    return alarm(UNOPENED_MS, () => this.hasSession || this.close());
   }
 
   async #carryOpened(sessionId: string | undefined): Promise<void> {
