@@ -44,9 +44,9 @@ import type { KnownTasks } from '../known-tasks.ts';
 import { errorMessage, invalidRequest, resultMessage, rpcFailureOf } from '../rpc.ts';
 import { lastEventIdOf, mayPoll, profileOf, sessionOf, versionOf } from './legacy-request.ts';
 import { EventBudget, positionOf } from './legacy-stream.ts';
+import { LegacyTasks } from './legacy-tasks.ts';
 import { type LegacyTraffic, type LegacyTrafficDeps, lostWithGateway } from './legacy-traffic.ts';
 import type { PostAnswer } from './post-answer.ts';
-import { exchangeWithTasks } from './tasks.ts';
 import { TrafficBySession } from './traffic-by-session.ts';
 
 /** The longest wait of a client for the stream of its backend, in ms. */
@@ -61,7 +61,7 @@ interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBy
 export class LegacyEndpoint {
   readonly #deps: LegacyTrafficDeps;
   readonly #traffic: TrafficBySession;
-  readonly #tasks: KnownTasks;
+  readonly #tasks: LegacyTasks;
   readonly #newSessionId: () => string;
   /** Hides the numbers in ids of events, which clients see. */
   readonly #opaque = new OpaqueNumbers();
@@ -69,7 +69,7 @@ export class LegacyEndpoint {
 
   constructor({ onFault, scheduler, tasks, bufferedBytes, newSessionId, clock }: LegacyOptions) {
     this.#newSessionId = newSessionId;
-    this.#tasks = tasks;
+    this.#tasks = new LegacyTasks(tasks, clock);
     this.#deps = {
       budget: new EventBudget(bufferedBytes),
       listened: new WeakSet(),
@@ -301,7 +301,7 @@ export class LegacyEndpoint {
     const limit = tools === undefined ? undefined : { tools };
     const common = { ...limit, method, callerId, canceller: traffic, report, requestId };
     const asked = params === undefined ? common : { ...common, params };
-    const events$ = exchangeWithTasks(asked, session, served, this.#tasks, this.#deps.clock);
+    const events$ = this.#tasks.exchange(asked, session, served);
     traffic.begin(id, post, holdingBody(events$, request), report);
   }
 }
