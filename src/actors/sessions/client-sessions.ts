@@ -30,7 +30,7 @@ import { ClientSession } from './client-session.ts';
 import { IdleSweep } from './idle-sweep.ts';
 import type { SessionKeeper } from './rows/session-keeper.ts';
 import { SessionRecovery } from './rows/session-recovery.ts';
-import { StoredRow } from './rows/stored-row.ts';
+import { rowKeyOf, StoredRow } from './rows/stored-row.ts';
 import { longestAway, SessionBounds } from './session-bounds.ts';
 import type { SessionDeps, SessionLists, SessionOptions } from './session-deps.ts';
 import { SessionDrain } from './session-drain.ts';
@@ -257,9 +257,9 @@ export class ClientSessions implements AllSessions {
   drain(): void {
     const keeper = this.#keeper;
     if (keeper === undefined || this.isClosing) return;
-    const hasOthers = () => keeper.holders.successorOf?.('') !== undefined;
+    const hasSuccessor = ({ id }: McpSession) => keeper.holders.successorOf?.(rowKeyOf(id)) !== undefined;
     const release = (session: McpSession) => void this.#end(session, 'drained');
-    this.#drain ??= new SessionDrain(this.#ofClients(), this.deps.clock, hasOthers, release);
+    this.#drain ??= new SessionDrain(this.#ofClients(), this.deps.clock, hasSuccessor, release);
   }
 
   endDrain(): void {

@@ -11,7 +11,7 @@ const PART_MS = 100;
 
 /** The release of the sessions in one drain of a node. */
 export class SessionDrain {
-  readonly #hasOthers: () => boolean;
+  readonly #hasSuccessor: (session: McpSession) => boolean;
   readonly #release: (session: McpSession) => void;
   /** Sessions that have not had their turn yet. */
   readonly #waiting: Set<McpSession>;
@@ -20,14 +20,14 @@ export class SessionDrain {
   readonly #perPart: number;
   readonly #stop: () => void;
 
-  /** `hasOthers`: true when another node takes sessions. */
+  /** `hasSuccessor`: true when another node takes the session. */
   constructor(
     sessions: readonly McpSession[],
     clock: Clock,
-    hasOthers: () => boolean,
+    hasSuccessor: (session: McpSession) => boolean,
     release: (session: McpSession) => void,
   ) {
-    this.#hasOthers = hasOthers;
+    this.#hasSuccessor = hasSuccessor;
     this.#release = release;
     this.#waiting = new Set(sessions);
     this.#perPart = Math.ceil((sessions.length * PART_MS) / SPREAD_MS) || 1;
@@ -56,7 +56,8 @@ export class SessionDrain {
   }
 
   #releasePart(): void {
-    if (this.#waiting.size === 0 || !this.#hasOthers()) return;
+    const [first] = this.#waiting;
+    if (first === undefined || !this.#hasSuccessor(first)) return;
     for (const session of [...this.#waiting].slice(0, this.#perPart)) {
       this.#waiting.delete(session);
       this.#due.add(session);
@@ -66,7 +67,7 @@ export class SessionDrain {
 
   #releaseDue(session: McpSession): void {
     if (session.callCount > 0 || !session.isRecoverable || !this.#due.delete(session)) return;
-    if (this.#hasOthers()) this.#release(session);
+    if (this.#hasSuccessor(session)) this.#release(session);
     else this.#waiting.add(session);
   }
 }

@@ -142,7 +142,7 @@ export class NodeTable {
   successorOf(key: string): string | undefined {
     if (!this.#reads.isCurrent) return undefined;
     const lives = [...this.#ready.keys()].sort();
-    return lives[Number.parseInt(key.slice(0, 8) || '0', 16) % lives.length];
+    return lives[Number.parseInt(key.slice(0, 8), 16) % lives.length];
   }
 
   /**
