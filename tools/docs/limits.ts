@@ -1,6 +1,5 @@
 // Every limit that a caller or an operator can reach. The numbers come from the code.
 
-import { MAX_UNDELIVERED_BYTES } from '../../src/actors/calls/message-buffer.ts';
 import { RETRY_BUDGET_ALLOWANCE, RETRY_BUDGET_SHARE } from '../../src/actors/calls/retry-budget.ts';
 import { UNREAD_END_MS } from '../../src/actors/calls/stateless/calls-with-questions.ts';
 import { STATELESS_IDLE_MS } from '../../src/actors/calls/stateless/stateless-conversations.ts';
@@ -32,6 +31,7 @@ import {
   memoryBounds,
   UNCOUNTED_KEPT_BYTES,
 } from '../../src/domain/memory/held-bytes.ts';
+import { MAX_UNDELIVERED_BYTES } from '../../src/domain/memory/message-buffer.ts';
 import { MAX_METADATA_CHARACTERS, MAX_METADATA_VALUES } from '../../src/domain/registration/registration.ts';
 import { REPLACEABLE_MS } from '../../src/domain/sessions/mcp-session.ts';
 import { TESTS } from '../../src/gateway/instances/connection-tests.ts';

@@ -1,7 +1,11 @@
-// Which conversation takes the request of a client without a session.
+// Which conversation takes the request of a client without a session, and which requests are about tasks.
 
 import * as assert from 'uvu/assert';
-import { type ConversationChoice, conversationFor } from '../../../src/actors/instances/process-sharing.ts';
+import {
+  type ConversationChoice,
+  conversationFor,
+  isAboutTask,
+} from '../../../src/actors/instances/process-sharing.ts';
 import type { TemplatePolicy } from '../../../src/balancing/policy.ts';
 import type { TransportKind } from '../../../src/domain/instances/transport-kinds.ts';
 import type { Era } from '../../../src/domain/mcp/mcp.ts';
@@ -119,6 +123,14 @@ test('uses the last known handshake while none is connected, as a dedicated proc
     hasEqualTools: false,
   } as const;
   assert.is(conversationFor(gone, input), 'dedicated');
+});
+
+test('requests about tasks are the tasks/ methods, and tool calls with a task', () => {
+  for (const method of ['tasks/get', 'tasks/list', 'tasks/result', 'tasks/cancel'])
+    assert.ok(isAboutTask({ method }));
+  assert.ok(isAboutTask({ method: 'tools/call', params: { name: 'write', task: { ttl: 1 } } }));
+  assert.not.ok(isAboutTask({ method: 'tools/call', params: { name: 'task' } }));
+  for (const method of ['tools/call', 'tools/list', 'tasks']) assert.not.ok(isAboutTask({ method }));
 });
 
 test.run();

@@ -22,11 +22,11 @@ import {
   type ServerRequest,
 } from '../../../domain/mcp/client.ts';
 import { type HeldBytes, type Holding, jsonMemory } from '../../../domain/memory/held-bytes.ts';
+import { MessageBuffer } from '../../../domain/memory/message-buffer.ts';
 import { UserShares } from '../../../domain/memory/user-shares.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import type { TaskScheduler, Timing } from '../../../domain/time/task-scheduler.ts';
 import { awaitingClientRefusal } from '../../instances/call-counter.ts';
-import { MessageBuffer } from '../message-buffer.ts';
 
 /** How long the end of a modern client's call is kept for it. */
 export const UNREAD_END_MS = 10 * 60_000;

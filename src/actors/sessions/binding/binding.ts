@@ -7,13 +7,13 @@ import type { JsonObject } from '../../../domain/json/json.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import { QUESTION_REFUSALS, type ServerMessage } from '../../../domain/mcp/client.ts';
 import { type Handshake, isCustomNotice, PROGRESS } from '../../../domain/mcp/mcp.ts';
+import { MessageBuffer } from '../../../domain/memory/message-buffer.ts';
 import {
   type StoredBinding,
   type StoredHandshake,
   storedHandshakeOf,
 } from '../../../domain/sessions/session-value.ts';
 import type { Conversation } from '../../../transports/transport.ts';
-import { MessageBuffer } from '../../calls/message-buffer.ts';
 import type { ConversationUse } from '../../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
 import type { Feed, FeedClient } from '../../subscriptions/feed.ts';

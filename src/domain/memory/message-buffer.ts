@@ -1,8 +1,8 @@
 // Buffers the latest messages of a backend while its client does not listen, bounded in number and size.
 
-import { type JsonObject, valuesIn } from '../../domain/json/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { memoryOf } from '../../domain/memory/held-bytes.ts';
+import { type JsonObject, valuesIn } from '../json/json.ts';
+import { LIMITS } from '../limits.ts';
+import { memoryOf } from './held-bytes.ts';
 
 /** Most bytes of the params of the messages that wait, as JSON. */
 export const MAX_UNDELIVERED_BYTES = 1024 * 1024;

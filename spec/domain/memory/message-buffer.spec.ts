@@ -1,14 +1,11 @@
-// Small parts of sessions: the buffer of messages, the fingerprint of a session in logs, requests about tasks.
+// Which messages are dropped while their client does not listen.
 
-import { createHash } from 'node:crypto';
 import * as assert from 'uvu/assert';
-import { MAX_UNDELIVERED_BYTES, MessageBuffer } from '../../../src/actors/calls/message-buffer.ts';
-import { isAboutTask } from '../../../src/actors/instances/process-sharing.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
-import { sessionFingerprint } from '../../../src/domain/sessions/session-fingerprint.ts';
+import { MAX_UNDELIVERED_BYTES, MessageBuffer } from '../../../src/domain/memory/message-buffer.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('messages, fingerprints and tasks');
+const test = suite('message buffer');
 function recordingBuffer() {
   const dropped: number[] = [];
   return { dropped, kept: new MessageBuffer<number>((message) => dropped.push(message)) };
@@ -49,21 +46,6 @@ test('the buffer drops a message that is nested too deeply to be written', () =>
   for (let level = 0; level < 100_000; level += 1) deep = { deep };
   kept.put(0, deep);
   assert.equal([kept.takeAll(), dropped], [[], [0]]);
-});
-
-test('the fingerprint of a session is a hash of its id', () => {
-  const id = 'hT2Wk0mYbqN7Zf4cR9sLxJ1vD6gPoE8uA3iKQyV5wBM';
-  const whole = createHash('sha256').update(id).digest('hex');
-  assert.is(sessionFingerprint(id), whole.slice(0, 12));
-  assert.not.ok(id.includes(sessionFingerprint(id)));
-});
-
-test('requests about tasks are the tasks/ methods, and tool calls with a task', () => {
-  for (const method of ['tasks/get', 'tasks/list', 'tasks/result', 'tasks/cancel'])
-    assert.ok(isAboutTask({ method }));
-  assert.ok(isAboutTask({ method: 'tools/call', params: { name: 'write', task: { ttl: 1 } } }));
-  assert.not.ok(isAboutTask({ method: 'tools/call', params: { name: 'task' } }));
-  for (const method of ['tools/call', 'tools/list', 'tasks']) assert.not.ok(isAboutTask({ method }));
 });
 
 test.run();
