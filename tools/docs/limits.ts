@@ -1,7 +1,7 @@
 // Every limit that a caller or an operator can reach. The numbers come from the code.
 
 import { RETRY_BUDGET_ALLOWANCE, RETRY_BUDGET_SHARE } from '../../src/actors/calls/retry-budget.ts';
-import { UNREAD_END_MS } from '../../src/actors/calls/stateless/calls-with-questions.ts';
+import { UNREAD_END_MS } from '../../src/actors/calls/stateless/asking-call.ts';
 import { STATELESS_IDLE_MS } from '../../src/actors/calls/stateless/stateless-conversations.ts';
 import { QUEUE_WAIT_MS } from '../../src/actors/fleet/wait-queue.ts';
 import { MAX_QUEUED_PER_INSTANCE } from '../../src/actors/instances/call-counter.ts';
