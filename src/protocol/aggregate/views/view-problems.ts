@@ -51,18 +51,18 @@ export async function viewProblems(
     const kind = kindOf(template);
     const reason = surveys.tools.gathered.find((each) => each.template === template)?.missing;
     if (kind === undefined)
-      problems.push(problem('template_unknown', template, '', `There is no template ${quote(template)}.`));
+      problems.push(problem('template_unknown', `There is no template ${quote(template)}.`, { template }));
     else if (kind === 'view')
       problems.push(
-        problem('template_unknown', template, '', `${quote(template)} is a view: name its templates.`),
+        problem('template_unknown', `${quote(template)} is a view: name its templates.`, { template }),
       );
     else if (kind === 'empty')
       problems.push(
-        problem('template_missing', template, '', `The template ${quote(template)} has no instances.`),
+        problem('template_missing', `The template ${quote(template)} has no instances.`, { template }),
       );
     else if (reason !== undefined)
       problems.push(
-        problem('template_missing', template, '', `The tools of ${template} are missing: ${reason}`),
+        problem('template_missing', `The tools of ${template} are missing: ${reason}`, { template }),
       );
     else
       problems.push(
@@ -73,27 +73,22 @@ export async function viewProblems(
   const names = (['tools', 'prompts'] as const).flatMap((list) => nameProblems(surveys[list]));
   const listed = new Set(surveys.tools.listed);
   const limits = Object.keys(definition.limits ?? {}).filter((name) => !listed.has(name));
-  const unmet = limits.map((name) =>
-    problem('limit_unmet', '', name, `There is a limit for ${quote(name)}, and no such tool is listed.`),
+  const unmet = limits.map((tool) =>
+    problem('limit_unmet', `There is a limit for ${quote(tool)}, and no such tool is listed.`, { tool }),
   );
   const always = await unmetGlobs(definition.always ?? [], surveys.tools.listed, scheduler);
   const unlisted = always.map((glob) =>
-    problem('always_unmet', '', '', `The glob ${quote(glob)} of always matches no listed tool.`),
+    problem('always_unmet', `The glob ${quote(glob)} of always matches no listed tool.`),
   );
   const withheld = [...surveys.tools.waiting].map(([{ template, own }, { reason }]) =>
-    problem('tool_withheld', template, own, `${own} of ${template} is withheld: ${reason}.`),
+    problem('tool_withheld', `${own} of ${template} is withheld: ${reason}.`, { template, tool: own }),
   );
   const { chosen } = surveys.tools;
   const wishes = definition.names === 'prefixed' ? [] : chosen.map(({ wished }) => wished);
   const asked = [...listed, ...wishes];
   const unasked = await unmetGlobs(definition.confirm ?? [], asked, scheduler);
   const confirm = unasked.map((glob) =>
-    problem(
-      'confirm_unmet',
-      '',
-      '',
-      `\`confirm\` has the glob ${quote(glob)}, which matches no listed tool.`,
-    ),
+    problem('confirm_unmet', `\`confirm\` has the glob ${quote(glob)}, which matches no listed tool.`),
   );
   return [...problems, ...names, ...unmet, ...unlisted, ...withheld, ...confirm].slice(0, MAX_PROBLEMS);
 }
@@ -102,7 +97,11 @@ const MAX_PROBLEMS = 1_000;
 const JSON_STRINGS = /"(?:[^"\\]|\\.)*"/g;
 const SKILL_GLOB = /^!?skill:\/\//;
 
-function problem(code: ViewProblemCode, template: string, tool: string, message: string): ViewProblem {
+function problem(
+  code: ViewProblemCode,
+  message: string,
+  { template = '', tool = '' }: Partial<Pick<ViewProblem, 'template' | 'tool'>> = {},
+): ViewProblem {
   return { code, template, tool, message };
 }
 
@@ -129,7 +128,7 @@ async function globProblems(
     const judged = list === 'resources' ? globs.filter((glob) => !SKILL_GLOB.test(glob)) : globs;
     for (const glob of await unmetGlobs(judged, names, scheduler)) {
       const message = `The glob ${quote(glob)} matches none of the ${list} of ${template}.`;
-      problems.push(problem('glob_unmet', template, '', message));
+      problems.push(problem('glob_unmet', message, { template }));
     }
   }
   return problems;
@@ -174,12 +173,10 @@ async function changeProblems(
     names
       .filter((name) => !known.has(name))
       .map((name) =>
-        problem(
-          code,
+        problem(code, `There is ${what} for ${quote(name)}, and the view has no such tool of ${template}.`, {
           template,
-          name,
-          `There is ${what} for ${quote(name)}, and the view has no such tool of ${template}.`,
-        ),
+          tool: name,
+        }),
       );
   const inSchemas: ViewProblem[] = [];
   await scheduler.each(Object.entries(defaults), ([name, values]) => {
@@ -211,15 +208,14 @@ function argumentProblems(
     const found: ViewProblem[] = [];
     if (!Object.hasOwn(known, name))
       found.push(
-        problem('default_unknown_argument', template, tool, `The tool ${tool} has no argument ${shown}.`),
+        problem('default_unknown_argument', `The tool ${tool} has no argument ${shown}.`, { template, tool }),
       );
     if (mentioned.has(shown) || '$ref' in others)
       found.push(
         problem(
           'default_in_schema',
-          template,
-          tool,
           `The schema of ${tool} may mention its argument ${shown} outside of its properties: clients see that.`,
+          { template, tool },
         ),
       );
     return found;
@@ -232,6 +228,6 @@ function nameProblems({ chosen, listed, displaced }: Survey): ViewProblem[] {
     const name = nameOf.get(item) ?? '';
     const { template, own, wished } = item;
     const message = `${own} of ${template} is listed as ${name}, because ${quote(wished)} is the name of another one, or several want it.`;
-    return problem('name_taken', template, own, message);
+    return problem('name_taken', message, { template, tool: own });
   });
 }
