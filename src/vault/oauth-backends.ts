@@ -176,9 +176,9 @@ export class OAuthBackends {
     const document = await this.#first(endpoint, [places].flat(), () => true);
     // Servers of 2025-03-26 have no such document, and are their own authorization servers.
     const resource = document === undefined ? endpoint : resourceIn(document, endpoint);
-    const [issuer = origin] = document === undefined ? [origin] : textsIn(document.authorization_servers);
+    const [issuer = origin] = document === undefined ? [origin] : someTexts(document.authorization_servers);
     const server = await this.#server(endpoint, issuer, auth);
-    const offered = document === undefined ? [] : textsIn(document.scopes_supported);
+    const offered = document === undefined ? [] : someTexts(document.scopes_supported);
     const scopes = challenge.scopes.length > 0 ? challenge.scopes : scopesIn(offered.join(' '));
     return { resource, server, scopes };
   }
@@ -269,7 +269,7 @@ function metadataIn(document: JsonObject): ServerMetadata {
     'token_endpoint_auth_methods_supported',
   ];
   const kept = lists.flatMap((name) =>
-    Array.isArray(document[name]) ? [[name, textsIn(document[name])]] : [],
+    Array.isArray(document[name]) ? [[name, someTexts(document[name])]] : [],
   );
   return {
     issuer,
@@ -289,6 +289,6 @@ function metadataIn(document: JsonObject): ServerMetadata {
 
 const MAX_TEXTS = 200;
 
-function textsIn(list: unknown): string[] {
+function someTexts(list: unknown): string[] {
   return Array.isArray(list) ? list.filter((item) => typeof item === 'string').slice(0, MAX_TEXTS) : [];
 }

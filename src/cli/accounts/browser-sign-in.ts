@@ -34,7 +34,7 @@ export async function signInByBrowser(
   const state = randomBytes(32).toString('base64url');
   const listener = await listen(state);
   try {
-    const address = new URL(textIn(server, 'authorization_endpoint'));
+    const address = new URL(urlIn(server, 'authorization_endpoint'));
     if (!/^https?:$/.test(address.protocol))
       throw new CommandFailure(`${address} is not the address of a page`);
     const parameters = {
@@ -79,11 +79,11 @@ export async function signInByDevice(
   stepMs = STEP_MS,
 ): Promise<StoredToken> {
   const server = await metadataOf(url);
-  textIn(server, 'device_authorization_endpoint');
+  urlIn(server, 'device_authorization_endpoint');
   const scope = SCOPES.join(' ');
   const asked = await askOAuth(url, '/oauth/device_authorization', { client_id: COMMAND_LINE.id, scope });
-  const page = textIn(asked, 'verification_uri');
-  const complete = textIn(asked, 'verification_uri_complete');
+  const page = urlIn(asked, 'verification_uri');
+  const complete = urlIn(asked, 'verification_uri_complete');
   terminal.complain(
     `open ${page} in any browser, and enter the code ${asked.user_code}; or open ${complete}`,
   );
@@ -199,7 +199,7 @@ function openBrowser({ href }: URL, env: Terminal['env']): void {
   child.unref();
 }
 
-function textIn(answer: Fields, name: string): string {
+function urlIn(answer: Fields, name: string): string {
   const value = answer[name];
   if (typeof value === 'string' && URL.canParse(value)) return value;
   throw new CommandFailure(`the gateway named no ${name}`);

@@ -221,7 +221,7 @@ function claimsIn(text: string): PeerClaims | undefined {
       name,
       ...(typeof userId === 'string' ? { userId } : {}),
       ...clientIn(client, countedIdOf(id)),
-      scopes: new Set((textsIn(scopes) ?? []).filter(isScope)),
+      scopes: new Set((allTexts(scopes) ?? []).filter(isScope)),
       // The hourly limit is left out: the node that received the request has counted it.
       ...rights,
     },
@@ -238,8 +238,8 @@ function clientIn(value: unknown, countedId: string): Pick<Principal, 'client'> 
 
 /** The result is undefined when one of them is not a list: left out, it would not restrict the caller. */
 function rightsIn({ templates, views, tools }: JsonObject): Rights | undefined {
-  const [ofTemplates, ofViews] = [textsIn(templates), textsIn(views)];
-  const ofTools = Array.isArray(tools) ? tools.map(textsIn).filter((list) => list !== undefined) : undefined;
+  const [ofTemplates, ofViews] = [allTexts(templates), allTexts(views)];
+  const ofTools = Array.isArray(tools) ? tools.map(allTexts).filter((list) => list !== undefined) : undefined;
   if (templates !== undefined && ofTemplates === undefined) return undefined;
   if (views !== undefined && ofViews === undefined) return undefined;
   if (tools !== undefined && ofTools?.length !== Object(tools).length) return undefined;
@@ -250,6 +250,6 @@ function rightsIn({ templates, views, tools }: JsonObject): Rights | undefined {
   };
 }
 
-function textsIn(value: unknown): string[] | undefined {
+function allTexts(value: unknown): string[] | undefined {
   return Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : undefined;
 }

@@ -69,7 +69,7 @@ function boundedResult(result: JsonText, most: number): JsonObject {
   const isTooLarge = length > LIMITS.parsedMessageBytes || hasMoreValues(result.bytes, LIMITS.parsedAtOnce);
   const value = isTooLarge ? undefined : result.exactValue;
   const texts =
-    isJsonObject(value) && value.structuredContent === undefined ? textsIn(value.content) : undefined;
+    isJsonObject(value) && value.structuredContent === undefined ? textBlocksIn(value.content) : undefined;
   const others = texts === undefined ? 0 : othersIn(Object(value), texts);
   if (texts === undefined || others > most) {
     const text = `The result of ${length} bytes is larger than the ${most} bytes that this server returns. Ask for less.`;
@@ -107,7 +107,7 @@ function othersIn(value: JsonObject, texts: readonly TextBlock[]): number {
 type TextBlock = JsonObject & { readonly text: string };
 
 /** The result is undefined unless all blocks are texts. */
-function textsIn(content: unknown): readonly TextBlock[] | undefined {
+function textBlocksIn(content: unknown): readonly TextBlock[] | undefined {
   if (!Array.isArray(content)) return undefined;
   const blocks: readonly unknown[] = content;
   return blocks.every(isTextBlock) ? blocks : undefined;
