@@ -26,7 +26,7 @@ export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenEr
       { cause: thrown },
     );
   const driverError = driverErrorOf(thrown);
-  const reason = driverError === undefined ? String(thrown) : reasonOf(driverError);
+  const reason = driverError === undefined ? String(thrown) : openingReason(driverError);
   const location = description.file ?? `${address.host}:${address.port}`;
   const failed = (message: string) => new StoreOpenError(message, { cause: thrown });
   switch (failureOf(database, thrown)) {
@@ -82,7 +82,7 @@ function quoted(path: string): string {
 }
 
 /** The reason in one line, without the statement with which MikroORM begins some messages. */
-function reasonOf({ code, message }: { readonly code: string; readonly message: string }): string {
+function openingReason({ code, message }: { readonly code: string; readonly message: string }): string {
   const line = message.split('\n').at(-1) ?? '';
   const words = line.split(' - ').at(-1) ?? '';
   return words.trim().slice(0, 200) || code;

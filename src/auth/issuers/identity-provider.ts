@@ -238,14 +238,14 @@ export class IdentityProvider {
 
   #failureOf(thrown: unknown): ProviderFailure {
     if (thrown instanceof ProviderFailure) return thrown;
-    const code = codeOf(thrown);
+    const code = providerError(thrown);
     const { label, issuer } = this.setting;
     if (code === 'invalid_grant')
       return new ProviderFailure(`${label} has ended the sign-in of this user`, { isOver: true });
     if (code === 'access_denied')
       return new ProviderFailure(`${label} did not sign you in`, { isOver: true });
     // The line has only a code: an answer may contain anything.
-    this.#options.warn(`the provider ${issuer} (auth.providers) cannot be used: ${reasonOf(thrown)}`);
+    this.#options.warn(`the provider ${issuer} (auth.providers) cannot be used: ${providerReason(thrown)}`);
     return new ProviderFailure(`${label} cannot be reached at this moment`);
   }
 }
@@ -259,11 +259,11 @@ function isWrongAuth({ configuration, auth }: DiscoveredProvider, thrown: unknow
   // Some do not decode the secret in the header, in which the library encodes `-` as the specification says;
   // Glewlwyd answers the latter.
   const codes: readonly unknown[] = ['invalid_client', 'unauthorized_client'];
-  return methods?.includes(other) === true && codes.includes(codeOf(thrown));
+  return methods?.includes(other) === true && codes.includes(providerError(thrown));
 }
 
 /** The `error` of an answer of the provider; undefined without one. */
-function codeOf(thrown: unknown): string | undefined {
+function providerError(thrown: unknown): string | undefined {
   if (!(thrown instanceof Error) || !('error' in thrown)) return undefined;
   const { error } = thrown as ResponseBodyError;
   return typeof error === 'string' && CODE.test(error) ? error : undefined;
@@ -279,8 +279,8 @@ function isRefusedInfo(thrown: unknown): boolean {
   return isRefused || code === 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED';
 }
 
-function reasonOf(thrown: unknown): string {
-  const code = codeOf(thrown);
+function providerReason(thrown: unknown): string {
+  const code = providerError(thrown);
   if (code !== undefined) return `it answers ${code}`;
   if (!(thrown instanceof Error)) return 'its answer is not understood';
   if (thrown.cause instanceof OutsideFailure) return `it ${thrown.cause.message}`;

@@ -70,7 +70,7 @@ export async function openRedisCounter({ url, log, clock }: RedisCounterOptions)
     const nowMs = clock.now();
     if (nowMs < nextWarningAtMs) return;
     nextWarningAtMs = nowMs + WARNING_MS;
-    log.warn({ reason: reasonOf(error) }, 'Redis does not answer: rate limits are counted without it');
+    log.warn({ reason: redisReason(error) }, 'Redis does not answer: rate limits are counted without it');
   };
   // A lost connection is an event here and a failed command in add(), which handles it.
   redis.on('error', onFailure);
@@ -130,7 +130,7 @@ function limiterOn(storeClient: Redis, limit: number, windowSeconds: number): Ra
 const TIMED_OUT = 'Command timed out';
 
 /** The code of the error. Its message may contain the command, and with it the password of the URL. */
-function reasonOf(error: unknown): string {
+function redisReason(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   const code = 'code' in error ? error.code : undefined;
   if (typeof code === 'string') return code;

@@ -63,7 +63,7 @@ async function checkAddress({ publicUrl, listeners }: Config): Promise<readonly 
     if (running.every((each) => each === undefined))
       return [ok(`at ${publicUrl}; not tried, since the gateway does not run`)];
     const advice = 'correct public_url, its DNS name or the proxy, if browsers cannot open it either';
-    return [warn(`public_url ${publicUrl} does not answer here: ${reasonOf(answer)}`, advice)];
+    return [warn(`public_url ${publicUrl} does not answer here: ${fetchReason(answer)}`, advice)];
   }
   if (answer.body.resource === publicUrl) return [ok(`at ${publicUrl}, which answers as this gateway`)];
   return [
@@ -82,7 +82,7 @@ async function checkProvider(provider: ProviderSetting, address: string): Promis
   if (answer instanceof Error)
     return [
       warn(
-        `${name} cannot be reached: ${reasonOf(answer)}`,
+        `${name} cannot be reached: ${fetchReason(answer)}`,
         'start it, or correct `issuer` in auth.providers',
       ),
     ];
@@ -147,7 +147,7 @@ async function checkClient(
   for (const [key, value] of Object.entries(parameters)) asked.searchParams.set(key, value);
   const answer = await ask(asked.href);
   if (answer instanceof Error)
-    return warn(`${name} has metadata, and no sign-in page: ${reasonOf(answer)}`, 'look into its log');
+    return warn(`${name} has metadata, and no sign-in page: ${fetchReason(answer)}`, 'look into its log');
   const { status, location } = answer;
   if (status < 400 && location.startsWith(`${redirectUri}?`)) {
     const error = URL.parse(location)?.searchParams.get('error') ?? '';
@@ -185,7 +185,7 @@ async function ask(url: string): Promise<Answer | Error> {
   }
 }
 
-function reasonOf(error: Error): string {
+function fetchReason(error: Error): string {
   if (error.name === 'TimeoutError') return `no answer within ${ANSWER_MS / 1_000} s`;
   const cause = error.cause ?? error;
   return codeOf(cause) ?? messageOf(cause);
