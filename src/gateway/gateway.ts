@@ -142,9 +142,9 @@ export class Gateway {
   /**
    * Registers an instance and starts it; an instance of the same template with the same id is replaced in place. Resolves when
    * the instance is stored; with `waitMs` when it is healthy. Nothing is registered after CONFIG_INCOMPLETE, VALIDATION_ERROR,
-   * ENDPOINT_NOT_ALLOWED, COMMAND_NOT_ALLOWED, REGISTRY_FULL or, as after all changes, DATABASE_UNAVAILABLE or SHUTTING_DOWN.
-   * Throws BACKEND_UNAVAILABLE after `waitMs`, at once without its program: it stays registered, and is tried again. Throws
-   * SERVER_NOT_FOUND when it was deregistered meanwhile.
+   * ENDPOINT_NOT_ALLOWED, COMMAND_NOT_ALLOWED, REGISTRY_FULL, PRECONDITION_FAILED (`ifMatch`) or, as after all changes,
+   * DATABASE_UNAVAILABLE or SHUTTING_DOWN. Throws BACKEND_UNAVAILABLE after `waitMs`, at once without its program: it stays
+   * registered, and is tried again. Throws SERVER_NOT_FOUND when it was deregistered meanwhile.
    * @example
    * await gateway.register('search', { endpoint: 'http://127.0.0.1:9000/mcp' }, { waitMs: 5_000 });
    * await gateway.register('clock', { handler: () => ({ tools: [] }) }); // a function of this program

@@ -10,6 +10,11 @@ import type { RegistryContents } from './files/registry-file.ts';
 export interface RegisterOptions extends RegistrationOrigin {
   /** The function that is the instance: it is neither stored nor restored. */
   readonly handler?: InProcessHandler;
+  /**
+   * Tags of `If-Match`, the `updatedAt` of a version that was read: PRECONDITION_FAILED when the instance is another one by now,
+   * or gone. `*`: any that exists. Default: no condition.
+   */
+  readonly ifMatch?: string | undefined;
   /** Merged into the settings of the template. */
   readonly loadBalancer?: LoadBalancerSettings;
   /** The longest wait for the instance to become healthy, in ms. Default: 0, no wait. If it is not healthy by then, the

@@ -158,7 +158,8 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     remedy: 'Use a method from the `Allow` header.',
   },
   PRECONDITION_FAILED: {
-    cause: '`If-Match` names another version: the view was changed since it was read.',
+    cause:
+      '`If-Match` names another version: the view or instance was changed since it was read, or is gone.',
     remedy: 'Read it again, and make the change in its present version.',
   },
   PAYLOAD_TOO_LARGE: {

@@ -103,6 +103,16 @@ export async function change<T = unknown>(
   return readJson(text === '' ? 'null' : text) as T;
 }
 
+/** The options of a change of the version that was read only. */
+export function ifMatch(etag: string): CallOptions {
+  return { headers: { 'If-Match': `"${etag}"` } };
+}
+
+/** True when a change with `ifMatch` was refused. */
+export function isOutdated(thrown: unknown): boolean {
+  return thrown instanceof ApiError && thrown.code === 'PRECONDITION_FAILED';
+}
+
 /** The text of an error for display. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);

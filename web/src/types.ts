@@ -62,6 +62,7 @@ export interface Instance {
   readonly restarts: number;
   readonly stderr: readonly string[];
   readonly created_at: string;
+  readonly updated_at: string;
   readonly last_check: string | null;
 }
 

@@ -27,11 +27,6 @@ export interface ViewPreview {
   readonly problems: readonly ViewProblem[];
 }
 
-/** The header that changes only the version that was read. */
-export function ifMatch({ etag }: Pick<ViewRecord, 'etag'>) {
-  return { headers: { 'If-Match': `"${etag}"` } };
-}
-
 /** The definition that a record has. */
 export function draftOf({ problems: _, updated_at: __, etag: ___, ...view }: ViewRecord): ViewDraft {
   return view;

@@ -168,6 +168,10 @@ test('has names, parameters and required scopes of an operation', () => {
         ...{ name: 'wait', in: 'query', required: false, example: 5 },
         schema: { type: 'integer', minimum: 0, maximum: 300, examples: [5] },
       },
+      {
+        ...{ name: 'If-Match', in: 'header', required: false, schema: { type: 'string' } },
+        description: 'The `updated_at` of the version that was read, in quotes: another one is not replaced.',
+      },
     ],
     security: ['login', 'bearer', 'apiKey'].map((scheme) => ({ [scheme]: ['gateway:write'] })),
     'x-required-scopes': ['gateway:write'],

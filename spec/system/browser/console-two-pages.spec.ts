@@ -127,6 +127,30 @@ inBrowser('two admins who change an account at the same time change only what ea
   assert.equal(sent, [{ tools: ['files/*'] }, { tools: ['files/*'] }]);
 });
 
+inBrowser('an instance that was changed meanwhile is not overwritten', async () => {
+  const instance = { id: 'one', endpoint: 'http://127.0.0.1:1/mcp' };
+  const register = (more: object = {}) =>
+    gateway.admin('POST /gateway/register', { template_name: 'shared', instance: { ...instance, ...more } });
+  assert.is((await register()).status, 201);
+  const page = await open();
+  await signIn(page);
+  await page.goto(`${gateway.url}/console/register?template=shared&instance=one`);
+  await page.getByLabel('Weight').fill('3');
+  // The other admin.
+  assert.is((await register({ endpoint: 'http://127.0.0.1:2/mcp' })).status, 200);
+  const save = page.getByRole('button', { name: 'Save' });
+  await save.click();
+  await page.getByText('The instance was changed or deleted since you opened it.').waitFor();
+  await page.getByRole('button', { name: 'Read it again' }).click();
+  await page.getByText('since you opened it').waitFor({ state: 'detached' });
+  assert.is(await page.getByLabel('URL').inputValue(), 'http://127.0.0.1:2/mcp');
+  await page.getByLabel('Weight').fill('4');
+  await save.click();
+  await page.getByRole('heading', { level: 1, name: 'shared' }).waitFor();
+  const { endpoint, weight } = Object((await gateway.admin('GET /gateway/instances/shared/one')).body);
+  assert.equal([endpoint, weight], ['http://127.0.0.1:2/mcp', 4]);
+});
+
 async function idOf(kind: 'users' | 'api-keys', name: string): Promise<string> {
   const accounts: { id: string; name?: string; username?: string }[] = Object(
     (await gateway.admin(`GET /auth/${kind}`)).body,

@@ -73,7 +73,7 @@ export function duplicateView(id: string, taken: 'template' | 'view'): GatewayEr
 }
 
 /** `If-Match` names another version. */
-export function viewChanged(id: string): GatewayError {
-  const message = `The view "${id}" is not as it was when you read it: read it again, then change it.`;
+export function changedMeanwhile(what: 'instance' | 'view', id: string): GatewayError {
+  const message = `The ${what} "${id}" is not as it was when you read it: read it again, then change it.`;
   return new GatewayError('PRECONDITION_FAILED', message);
 }

@@ -26,6 +26,7 @@ import type { Store } from '../../persistence/store.ts';
 import { MAX_CHANGE_ROUNDS, untilTaken } from '../../persistence/until-taken.ts';
 import type { ActiveRegistry, ActiveRegistryDeps } from '../active-registry.ts';
 import { checkedInstance, checkedInstanceChange, checkedTemplate } from '../checked-input.ts';
+import { refuseOtherVersion } from '../if-match.ts';
 import type { ToolApprovals } from '../pinned/tool-approvals.ts';
 import { type Protection, refuseDenied, refuseExposing } from '../refusals.ts';
 import type { RegistryChanges } from '../registry-changes.ts';
@@ -63,8 +64,8 @@ export class InstanceRegistry {
   /**
    * Stores an instance and starts it; one with the same id in the template is replaced in place. Throws VALIDATION_ERROR;
    * DUPLICATE_SERVER when an entry of a file or of sync would replace an instance of another source, ENDPOINT_NOT_ALLOWED for a
-   * denied address, COMMAND_NOT_ALLOWED for a command with a protected path; BACKEND_UNAVAILABLE when the instance is not healthy
-   * after `waitMs`, or its program does not exist, SERVER_NOT_FOUND when it was removed meanwhile.
+   * denied address, COMMAND_NOT_ALLOWED for a command with a protected path; PRECONDITION_FAILED; BACKEND_UNAVAILABLE when the
+   * instance is not healthy after `waitMs`, or its program does not exist, SERVER_NOT_FOUND when it was removed meanwhile.
    */
   async register(
     template: string,
@@ -75,6 +76,7 @@ export class InstanceRegistry {
     const settings = checkedTemplate(template, options.loadBalancer ?? {});
     const check = runsProgram(input) ? () => this.#refuseExposing(input, options) : undefined;
     const { instance: made, replaced } = await this.#changes.run(async () => {
+      if (options.ifMatch !== undefined) await this.#changes.reload();
       this.#define(template, input, options); // first, so that nothing is stored for an instance that is refused
       const areSettingsStored = await this.#deps.templates.save(settings);
       const make = () => this.#define(template, input, options);
@@ -247,9 +249,11 @@ export class InstanceRegistry {
     taken?: ReadonlySet<string>,
   ): InstanceDefinition {
     const { node: { id: nodeId, isAnyDefault, hasEphemeralNodes } = {}, accounts, fleet } = this.#deps;
+    const { id: given = '' } = input;
+    const before = this.#deps.active.find(template, given);
+    refuseOtherVersion(['instance', given], options.ifMatch, before?.updatedAt);
     // Operators set weight and metadata of a found instance, which has none; perhaps while the sync runs.
-    const before = options.source === 'sync' ? this.#deps.active.find(template, input.id ?? '') : undefined;
-    const { weight, metadata } = before ?? {};
+    const { weight, metadata } = (options.source === 'sync' && before) || {};
     const own = { ...definedFields({ weight, metadata }), ...input };
     const written = withTemplateAuth(own, this.#deps.active.authOf(template));
     const definition = defineInstance(template, written, {

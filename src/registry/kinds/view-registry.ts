@@ -5,12 +5,13 @@ import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Subject } from 'rxjs';
 import { restOfChange } from '../../domain/errors/gateway-errors.ts';
-import { duplicateView, viewChanged, viewNotFound } from '../../domain/errors/registry-errors.ts';
+import { duplicateView, viewNotFound } from '../../domain/errors/registry-errors.ts';
 import type { GatewayEvent, GatewayEvents } from '../../domain/events/events.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { NameTargets, StoredView, ViewDefinition } from '../../domain/views/view.ts';
 import type { ViewStore } from '../../persistence/store.ts';
 import { untilTaken } from '../../persistence/until-taken.ts';
+import { refuseOtherVersion } from '../if-match.ts';
 import type { ToolApprovals } from '../pinned/tool-approvals.ts';
 import { REGISTRY_BOUNDS, refuseOverflow, viewBytes } from '../registry-bounds.ts';
 import type { RegistryChanges } from '../registry-changes.ts';
@@ -161,8 +162,7 @@ export class ViewRegistry {
       return untilTaken(async () => {
         const before = this.#views.get(id);
         await admit?.(before?.definition);
-        if (ifMatch !== undefined && (before === undefined || !isMatch(ifMatch, etagOf(before))))
-          throw viewChanged(id);
+        refuseOtherVersion(['view', id], ifMatch, before && etagOf(before));
         const done = await work(before);
         if (done !== undefined) return done;
         await this.#changes.forceReload(); // a row that was edited by hand has changed without the revision
@@ -205,12 +205,6 @@ export class ViewRegistry {
   #emit(view: string, change: GatewayEvents['view.changed']['change']): void {
     this.#deps.emit({ type: 'view.changed', atMs: this.#deps.clock.wall(), view, change });
   }
-}
-
-/** `If-Match` as clients write it: `*`, or tags in quotes. Source: RFC 9110 section 13.1.1. */
-function isMatch(ifMatch: string, etag: string): boolean {
-  const tags = ifMatch.split(',').map((tag) => tag.trim().replace(/^W\//, '').replaceAll('"', ''));
-  return tags.some((tag) => tag === '*' || tag === etag);
 }
 
 /** Changes with each change of the definition, also back to an earlier one. */

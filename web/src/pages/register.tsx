@@ -4,7 +4,7 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import { isOpen, mayWrite } from '../account.ts';
-import { change, get, messageOf } from '../api.ts';
+import { change, get, ifMatch, isOutdated, messageOf } from '../api.ts';
 import { plural } from '../format.ts';
 import { Field } from '../parts/field.tsx';
 import { Icon } from '../parts/icon.tsx';
@@ -21,10 +21,10 @@ import { useLoaded } from '../parts/load.ts';
 import { notify } from '../parts/notices.tsx';
 import { SchemaFields } from '../parts/schema-form.tsx';
 import { Segments } from '../parts/segments.tsx';
-import { Empty, Failure, Loading } from '../parts/status.tsx';
+import { Empty, Failure, Loading, Outdated } from '../parts/status.tsx';
 import { href, navigatorFromHere, route } from '../router.ts';
 import { initialValue, type Schema } from '../schema.ts';
-import { balancers, readAll, templates } from '../store.ts';
+import { readAll, templates } from '../store.ts';
 import type { Instance } from '../types.ts';
 
 type RegistrationKind = 'definition' | 'endpoint' | 'command';
@@ -48,16 +48,40 @@ interface Definition {
 }
 
 export function RegisterPage() {
-  const template = useSignal(route.value.params.get('template') ?? '');
+  const { params } = route.value;
+  const [template, id] = [params.get('template') ?? '', params.get('instance')];
+  if (!mayWrite.value) return <Empty title="Your account may not register instances." />;
+  if (id === null) return <RegisterForm key="" name={template} />;
+  const path = [template, id].map(encodeURIComponent).join('/');
+  return <EditPage key={path} path={`gateway/instances/${path}`} id={id} />;
+}
+
+/** Changes the version of an instance that is read now, and no later one. */
+function EditPage({ path, id }: { readonly path: string; readonly id: string }) {
+  const { data, error, reload } = useLoaded(() => get<Instance>(path), []);
+  if (data !== undefined && error === undefined)
+    return <RegisterForm key={data.updated_at} name={data.template_name} edited={data} onReload={reload} />;
+  return (
+    <>
+      <h1>Edit {id}</h1>
+      {error === undefined ? <Loading what="the instance" /> : <Failure text={error} onRetry={reload} />}
+    </>
+  );
+}
+
+interface RegisterFormProps {
+  /** The name of the template, which is entered when an instance is registered. */
+  readonly name: string;
+  readonly edited?: Instance;
+  readonly onReload?: () => void;
+}
+
+function RegisterForm({ name, edited, onReload }: RegisterFormProps) {
+  const template = useSignal(name);
   const chosen = useSignal<RegistrationKind | undefined>(undefined);
   const config = useSignal<unknown>(undefined);
   const sending = useSending();
-  const editedId = route.value.params.get('instance');
-  const edited = templates.value.get(template.value)?.find(({ id }) => id === editedId);
   const definition = useDefinition(template.value);
-  if (!mayWrite.value) return <Empty title="Your account may not register instances." />;
-  if (editedId !== null && balancers.value === undefined) return <Loading what="the instance" />;
-
   const isDefinable = definition !== undefined && edited === undefined;
   const usual = isDefinable ? 'definition' : kindOf(edited);
   const kind = chosen.value === 'definition' ? usual : (chosen.value ?? usual);
@@ -67,7 +91,7 @@ export function RegisterPage() {
     sending.run('save', () =>
       kind === 'definition'
         ? save('servers', { template_name: template.value, config: entered })
-        : save('gateway/register', bodyOf(form, kind, edited)),
+        : save('gateway/register', bodyOf(form, kind, edited), edited),
     );
   const onSubmit = (event: SubmitEvent): void => {
     event.preventDefault();
@@ -102,7 +126,11 @@ export function RegisterPage() {
         ) : (
           <ConnectionFields kind={kind} edited={edited} />
         )}
-        {sending.error !== undefined && <Failure text={sending.error} />}
+        {isOutdated(sending.error) ? (
+          <Outdated what="instance" onReload={onReload} />
+        ) : (
+          sending.error !== undefined && <Failure text={messageOf(sending.error)} />
+        )}
         {sending.result !== undefined && <Outcome result={sending.result} />}
         <Actions kind={kind} edited={edited} sending={sending} />
       </form>
@@ -164,7 +192,7 @@ type Sending = ReturnType<typeof useSending>;
 function useSending() {
   const busy = useSignal<'test' | 'save' | undefined>(undefined);
   const result = useSignal<TestResult | undefined>(undefined);
-  const error = useSignal<string | undefined>(undefined);
+  const error = useSignal<unknown>(undefined);
   const round = useRef(0);
   const run = async (what: 'test' | 'save', send: () => Promise<TestResult | undefined>): Promise<void> => {
     forget();
@@ -175,7 +203,7 @@ function useSending() {
       const found = await send();
       if (isWanted()) result.value = found;
     } catch (thrown) {
-      if (isWanted()) error.value = messageOf(thrown);
+      if (isWanted()) error.value = thrown;
     } finally {
       if (isWanted()) busy.value = undefined;
     }
@@ -292,9 +320,9 @@ const KINDS: readonly (readonly [RegistrationKind, string])[] = [
 ];
 
 /** Leaves the page for that of the template. */
-async function save(path: string, body: object): Promise<undefined> {
+async function save(path: string, body: object, edited?: Instance): Promise<undefined> {
   const leave = navigatorFromHere();
-  const instance = await change<Instance>('POST', path, body);
+  const instance = await change<Instance>('POST', path, body, edited && ifMatch(edited.updated_at));
   notify(`${instance.id} is saved.`);
   readAll();
   leave(href('template', { name: instance.template_name }));

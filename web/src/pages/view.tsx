@@ -2,20 +2,20 @@
 
 import { useSignal } from '@preact/signals';
 import { isAdmin, mayWrite } from '../account.ts';
-import { ApiError, change, get, messageOf } from '../api.ts';
+import { ApiError, change, get, ifMatch, isOutdated, messageOf } from '../api.ts';
 import { Approvals } from '../parts/approvals.tsx';
 import { Field } from '../parts/field.tsx';
 import { useLoaded } from '../parts/load.ts';
 import { notify } from '../parts/notices.tsx';
 import { Segments } from '../parts/segments.tsx';
-import { Empty, Failure, Loading } from '../parts/status.tsx';
+import { Empty, Failure, Loading, Outdated } from '../parts/status.tsx';
 import { ViewChosen } from '../parts/view-chosen.tsx';
 import { ViewPreview } from '../parts/view-preview.tsx';
 import { type TemplateTools, useTools, ViewTools } from '../parts/view-tools.tsx';
 import { href, navigatorFromHere, route } from '../router.ts';
 import { templates } from '../store.ts';
 import { NEW_VIEW, type ViewDraft, withNames } from '../view-draft.ts';
-import { draftOf, faultsOf, ifMatch, type ViewRecord } from '../views.ts';
+import { draftOf, faultsOf, type ViewRecord } from '../views.ts';
 
 export function ViewPage() {
   const id = route.value.params.get('id');
@@ -58,7 +58,7 @@ function Editor({ record, onReload }: EditorProps) {
   const view = useSignal<ViewDraft>(record === undefined ? NEW_VIEW : draftOf(record));
   const faults = useSignal(NO_FAULTS);
   const isBusy = useSignal(false);
-  const isOutdated = useSignal(false);
+  const isRefused = useSignal(false);
   const draft = view.value;
   const used = [...templates.value].filter(([, members]) => members.length > 0).map(([name]) => name);
   const names = [...new Set([...used, ...draft.from.map(({ template }) => template)])].sort();
@@ -73,11 +73,11 @@ function Editor({ record, onReload }: EditorProps) {
     const leave = navigatorFromHere();
     try {
       if (record === undefined) await refuseTaken(draft.id);
-      await change('PUT', `gateway/views/${draft.id}`, draft, record && ifMatch(record));
+      await change('PUT', `gateway/views/${draft.id}`, draft, record && ifMatch(record.etag));
       notify(`The view ${draft.id} is in force.`);
       leave(href('views'));
     } catch (thrown) {
-      isOutdated.value = codeOf(thrown) === 'PRECONDITION_FAILED';
+      isRefused.value = isOutdated(thrown);
       if (codeOf(thrown) === 'DUPLICATE_VIEW') faults.value = new Map([['id', messageOf(thrown)]]);
       else if (thrown instanceof ApiError) faults.value = faultsOf(thrown, draft);
       else faults.value = new Map([['', messageOf(thrown)]]);
@@ -95,8 +95,8 @@ function Editor({ record, onReload }: EditorProps) {
           <ViewTools view={draft} names={names} known={known} onChange={set} />
           <ViewChosen view={draft} known={known} faults={wrong} onChange={set} />
         </div>
-        {isOutdated.value ? (
-          <Outdated onReload={onReload} />
+        {isRefused.value ? (
+          <Outdated what="view" onReload={onReload} />
         ) : (
           wrong.size > 0 && <Failure text={summaryOf(wrong)} />
         )}
@@ -112,16 +112,6 @@ function Editor({ record, onReload }: EditorProps) {
       {record?.approve === 'pinned' && <Approvals path={`gateway/views/${record.id}`} what="view" />}
       <ViewPreview view={draft} isStored={record !== undefined} />
     </>
-  );
-}
-
-function Outdated({ onReload }: { readonly onReload: (() => void) | undefined }) {
-  return (
-    <Failure
-      text="The view was changed or deleted since you opened it. Read it again: what you entered here is lost."
-      action="Read it again"
-      onRetry={onReload}
-    />
   );
 }
 

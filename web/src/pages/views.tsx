@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals';
 import { mayCall, mayWrite } from '../account.ts';
-import { change, get } from '../api.ts';
+import { change, get, ifMatch } from '../api.ts';
 import { day, plural } from '../format.ts';
 import { Cell } from '../parts/cell.tsx';
 import { Confirm } from '../parts/dialog.tsx';
@@ -11,7 +11,7 @@ import { useLoaded } from '../parts/load.ts';
 import { Badge } from '../parts/state.tsx';
 import { Empty, Reading } from '../parts/status.tsx';
 import { href } from '../router.ts';
-import { ifMatch, type ViewProblem, type ViewRecord } from '../views.ts';
+import type { ViewProblem, ViewRecord } from '../views.ts';
 
 export function ViewsPage() {
   const { data, error, reload } = useLoaded(
@@ -57,7 +57,7 @@ export function ViewsPage() {
           title={`Delete the view ${gone.id}?`}
           text="Its clients lose their tools at once. The templates stay as they are."
           action="Delete"
-          run={() => change('DELETE', `gateway/views/${gone.id}`, undefined, ifMatch(gone))}
+          run={() => change('DELETE', `gateway/views/${gone.id}`, undefined, ifMatch(gone.etag))}
           done={`${gone.id} is deleted.`}
           onDone={reload}
           onClose={() => {

@@ -33,6 +33,22 @@ export function Failure({ text, onRetry, action = 'Try again' }: FailureProps) {
   );
 }
 
+interface OutdatedProps {
+  readonly what: string;
+  readonly onReload: (() => void) | undefined;
+}
+
+/** For a change that was refused, because another one came before it. */
+export function Outdated({ what, onReload }: OutdatedProps) {
+  return (
+    <Failure
+      text={`The ${what} was changed or deleted since you opened it. Read it again: what you entered here is lost.`}
+      action="Read it again"
+      onRetry={onReload}
+    />
+  );
+}
+
 interface ReadingProps {
   readonly what: string;
   readonly isRead: boolean;

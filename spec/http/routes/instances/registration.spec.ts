@@ -102,6 +102,18 @@ for (const [who, headersOf] of [
   });
 }
 
+test('replace an instance with If-Match only as it was read', async () => {
+  const body = { template_name: 'read', id: 'r', endpoint: 'http://127.0.0.1:1' };
+  const { updated_at: read } = (await register(body)).body;
+  const as = (tag: unknown) => register({ ...body, weight: 2 }, '', { 'If-Match': `"${tag}"` });
+  assert.is((await as('1999-12-31T00:00:00.000Z')).outcome, '412 PRECONDITION_FAILED');
+  assert.is(app.gateway.instance('read', 'r').definition.weight, 1);
+  assert.is((await as(read)).status, 200);
+  await app.ask('DELETE', '/gateway/deregister/read/r');
+  assert.is((await as('*')).outcome, '412 PRECONDITION_FAILED');
+  assert.not(app.gateway.servers('read').length);
+});
+
 test('deregister an instance with 204, once', async () => {
   await register({ template_name: 'gone', id: 'g', endpoint: 'http://127.0.0.1:1' });
   const first = await app.ask('DELETE', '/gateway/deregister/gone/g');

@@ -79,6 +79,9 @@ export const registrationRoutes: readonly HttpRoute[] = [
     summary: 'Register an instance, or replace one in place',
     scope: 'gateway:write',
     request: { query: WaitQuery, body: RegisterBody },
+    requestHeaders: {
+      'If-Match': 'The `updated_at` of the version that was read, in quotes: another one is not replaced.',
+    },
     answers: {
       201: {
         description: 'Registered; it starts, and is healthy when `status` says so',
@@ -87,7 +90,7 @@ export const registrationRoutes: readonly HttpRoute[] = [
       },
       200: { description: 'An instance with the same id was replaced', body: Registered, headers: LOCATION },
     },
-    errors: REGISTRATION_ERRORS,
+    errors: [...REGISTRATION_ERRORS, 'PRECONDITION_FAILED'],
     handler: async ({ query, body, request, principal }, services) => {
       const wanted = registrationIn(body);
       const { template } = wanted;
@@ -95,7 +98,7 @@ export const registrationRoutes: readonly HttpRoute[] = [
       const instance = checkedCommand({ ...wanted, principal, request }, services);
       const { gateway, backendAccounts } = services;
       const { definition, replaced } = await registerInstance(
-        { ...wanted, instance },
+        { ...wanted, instance, ifMatch: request.headers['if-match'] },
         query,
         principal,
         gateway,
@@ -162,6 +165,7 @@ interface RegistrationRequest {
   readonly template: string;
   readonly instance: InstanceInput;
   readonly loadBalancer?: LoadBalancerSettings;
+  readonly ifMatch?: string | undefined;
   /** Maps a location in `{ instance }` to one in the body of the request. */
   readonly locate: (loc: Loc) => Loc;
 }
@@ -174,7 +178,7 @@ function registrationIn(body: Static<typeof RegisterBody>): RegistrationRequest 
 }
 
 export function registerInstance(
-  { template, instance, loadBalancer = {}, locate }: RegistrationRequest,
+  { template, instance, loadBalancer = {}, ifMatch, locate }: RegistrationRequest,
   { wait = 0 }: Static<typeof WaitQuery>,
   principal: Principal,
   gateway: Gateway,
@@ -182,7 +186,10 @@ export function registerInstance(
   const isLimited = !hasAllTemplates(principal);
   requireAdminToApprove(principal, loadBalancer);
   return gateway
-    .register(template, instance, { loadBalancer, waitMs: wait * 1000, mayBeUnhealthy: true, isLimited })
+    .register(template, instance, {
+      ...{ loadBalancer, ifMatch, isLimited },
+      ...{ waitMs: wait * 1000, mayBeUnhealthy: true },
+    })
     .catch(rethrown(locate));
 }
 
