@@ -68,9 +68,18 @@ inBrowser('are reached from an instance that waits for one, and the shared one i
   await row.getByRole('link', { name: 'Connected accounts' }).click();
   const connect = page.getByRole('button', { name: 'Connect: mail/one' });
   await connect.focus();
-  await page.keyboard.press('Enter');
+  const { promise: isPressed, resolve: answer } = Promise.withResolvers<void>();
+  let asked = 0;
+  await page.route('**/gateway/connections', async (route) => {
+    if (route.request().method() === 'POST') asked += 1;
+    await isPressed;
+    await route.continue();
+  });
+  for (const key of ['Enter', 'Enter']) await page.keyboard.press(key);
+  answer();
   const link = page.getByRole('dialog').getByRole('link', { name: 'Open the page in a new tab' });
   await link.waitFor();
+  assert.is(asked, 1);
   assert.equal(await axeFindings(page), []);
   backend.account = 'the team';
   const [tab] = await Promise.all([page.context().waitForEvent('page'), link.click()]);

@@ -2,7 +2,7 @@
 // console, leads through the sign-in at the server. Users see their own accounts, administrators all.
 
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { account, isAdmin, isOpen, mayWrite } from '../account.ts';
 import { change, get } from '../api.ts';
 import { day, plural } from '../format.ts';
@@ -51,10 +51,15 @@ export function ConnectionsPage() {
   useReturn(reload);
   const end = ending.value;
   const opened = address.value;
-  const connect = (instance: Instance): void =>
-    void attempt(async () => {
+  const isAsking = useRef(false);
+  const connect = async (instance: Instance): Promise<void> => {
+    if (isAsking.current) return; // a double click
+    isAsking.current = true;
+    await attempt(async () => {
       address.value = { url: await addressFor(instance), instance };
     });
+    isAsking.current = false;
+  };
   return (
     <>
       <h1>Connected accounts</h1>
@@ -62,7 +67,13 @@ export function ConnectionsPage() {
         Servers that want an account, and the accounts with which the gateway calls them. Tokens stay in the
         gateway.
       </p>
-      {servers.length > 0 && <Servers servers={servers} connections={data ?? []} onConnect={connect} />}
+      {servers.length > 0 && (
+        <Servers
+          servers={servers}
+          connections={data ?? []}
+          onConnect={(instance) => void connect(instance)}
+        />
+      )}
       <section aria-labelledby="accounts">
         <h2 id="accounts">Accounts</h2>
         <Reading what="accounts" isRead={data !== undefined} error={error} reload={reload} />
