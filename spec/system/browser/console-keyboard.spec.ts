@@ -115,6 +115,14 @@ inBrowser('returns to what opened a dialog after its action, or to the page if t
   );
 });
 
+inBrowser('goes to the page after a dialog that its address opened', async () => {
+  await page.goto(`${gateway.url}/console/template?name=everything&instance=one`);
+  await page.getByRole('dialog').waitFor();
+  await page.keyboard.press('Escape');
+  await page.locator('dialog').waitFor({ state: 'detached' });
+  assert.ok(await eventually(() => hasFocus(page.locator('#main')), Boolean, 5_000));
+});
+
 inBrowser('opens and closes the menu of a narrow window', async () => {
   await page.setViewportSize({ width: 380, height: 800 });
   await page.goto(`${gateway.url}/console/users`);

@@ -21,9 +21,11 @@ export function Dialog({ title, onClose, isDrawer = false, isOpenerGone, childre
   useEffect(() => {
     const opener = document.activeElement as HTMLElement | null;
     dialog.current?.showModal();
-    // The browser restores the focus when a dialog is closed, not when it is removed.
-    return () =>
-      (opener?.isConnected && !isOpenerGone?.current ? opener : document.getElementById('main'))?.focus();
+    // The browser restores the focus when a dialog is closed, not when it is removed. Without an opener, the address opened it.
+    return () => {
+      const isThere = opener?.isConnected && opener !== document.body && !isOpenerGone?.current;
+      (isThere ? opener : document.getElementById('main'))?.focus();
+    };
   }, []);
   return (
     <dialog
