@@ -2,7 +2,8 @@
 // on each request; the console only hides actions that it would refuse.
 
 import { batch, computed, effect, signal } from '@preact/signals';
-import { ApiError, change, get, messageOf, refusals } from './api.ts';
+import { ApiError, beginSession, change, get, messageOf, refusals } from './api.ts';
+import { Newest } from './newest.ts';
 import type { Account, Scope } from './types.ts';
 
 /** `undefined` until it is known, `null` when sign-in is needed; still there when its session has expired. */
@@ -31,30 +32,40 @@ export async function startAccount(): Promise<void> {
   if (account.value) tellOtherPages(account.value.id);
 }
 
-/** Reads the account that the cookie belongs to, or the anonymous one while authentication is off. */
-export async function loadAccount(): Promise<void> {
+const reads = new Newest();
+
+/**
+ * Reads the account that the cookie belongs to, or the anonymous one while authentication is off. False when the cookie may
+ * have changed since.
+ */
+export async function loadAccount(): Promise<boolean> {
+  const isNewest = reads.begin();
   try {
     const now = await get<Account>('auth/me');
+    if (!isNewest()) return false;
     if (ownerId !== undefined && ownerId !== now.id) {
       location.reload(); // another account sees none of it
       return await new Promise(() => {});
     }
     ownerId = now.id;
+    beginSession();
     batch(() => {
       account.value = now;
       accountError.value = undefined;
       hasExpired.value = false;
     });
   } catch (thrown) {
+    if (!isNewest()) return false;
     if (thrown instanceof ApiError && thrown.status === 401) forget();
     else accountError.value = messageOf(thrown);
   }
+  return true;
 }
 
 export async function signIn(username: string, password: string): Promise<void> {
   await change('POST', 'auth/login', { username, password });
   tellOtherPages(undefined); // not later: another account loads this page again
-  await loadAccount();
+  if (!(await loadAccount())) return;
   if (accountError.value !== undefined) throw new ApiError(accountError.value, 0);
   if (account.value === null) throw new ApiError('The browser did not keep the session cookie.', 0);
 }
@@ -66,6 +77,7 @@ export async function signOut(): Promise<void> {
 }
 
 function forget(): void {
+  reads.begin();
   batch(() => {
     hasExpired.value = false;
     account.value = null;

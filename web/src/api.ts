@@ -11,8 +11,14 @@ export const CONSOLE = new URL('../', script);
 
 const CONSOLE_HEADER = { 'X-Stagedoor-Console': '1' };
 
-/** Incremented by each answer 401. */
+/** Incremented by each answer 401 of the present session. */
 export const refusals = signal(0);
+let session = 0;
+
+/** Begins a session: the refusal of an earlier request is none of it. */
+export function beginSession(): void {
+  session += 1;
+}
 
 /** A refusal of the gateway, or no answer at all (status 0). */
 export class ApiError extends Error {
@@ -62,6 +68,7 @@ export async function send(
   body?: unknown,
   { headers = {}, signal: aborted, isLeaving = false }: CallOptions = {},
 ): Promise<Response> {
+  const mine = session;
   const response = await fetch(urlOf(path), {
     method,
     headers: {
@@ -82,7 +89,7 @@ export async function send(
   if (response.ok) return response;
   const error = await errorOf(response);
   if (response.status !== 401 || path === 'auth/login') throw error;
-  refusals.value += 1;
+  if (mine === session) refusals.value += 1;
   // The gateway names headers, which are for programs.
   throw new ApiError('The session had ended. Try again.', error.status, error.code);
 }

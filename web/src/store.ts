@@ -9,6 +9,7 @@ import { Calls } from './calls.ts';
 import { EventStream } from './events.ts';
 import { type InstanceUpdate, stateUpdate, updateOf } from './instance-updates.ts';
 import { LastMinute } from './minute.ts';
+import { Newest } from './newest.ts';
 import type {
   GatewayEvent,
   HistoryPoint,
@@ -112,6 +113,7 @@ export function startStore(): void {
     clearInterval(pastTimer);
     clearTimeout(missingTimer);
     past.value = [];
+    for (const reads of [pastReads, nodesReads]) reads.begin();
     if (!isSignedIn) return;
     nodes.value = {};
     const read = () => void Promise.all([readPast(), readNodes()]);
@@ -121,24 +123,28 @@ export function startStore(): void {
 }
 
 let pastTimer: number | undefined;
+const pastReads = new Newest();
+const nodesReads = new Newest();
 
 /** Reads the kept points. A failure is not shown: the charts continue with new samples, and the next read may succeed. */
 async function readPast(): Promise<void> {
   if (document.visibilityState === 'hidden' && past.peek().length > 0) return;
+  const isNewest = pastReads.begin();
   const answer = await get<{ readonly points: readonly HistoryPoint[] }>('gateway/history').catch(
     () => undefined,
   );
-  if (answer !== undefined) past.value = answer.points;
+  if (answer !== undefined && isNewest()) past.value = answer.points;
 }
 
 /** A failure is shown on the page of the nodes. */
 export async function readNodes(): Promise<void> {
   if (document.visibilityState === 'hidden' && nodes.peek().answer !== undefined) return;
-  try {
-    nodes.value = { answer: await get<NodesAnswer>('gateway/nodes') };
-  } catch (thrown) {
-    nodes.value = { answer: nodes.peek().answer, error: messageOf(thrown) };
-  }
+  const isNewest = nodesReads.begin();
+  const read = await get<NodesAnswer>('gateway/nodes').then(
+    (answer) => ({ answer }),
+    (thrown: unknown) => ({ answer: nodes.peek().answer, error: messageOf(thrown) }),
+  );
+  if (isNewest()) nodes.value = read;
 }
 
 /** Reads calls only while a page shows them: they are many. */

@@ -174,6 +174,33 @@ inBrowser('show the next page of a list, although the list is read again meanwhi
   await page.getByText('200 sessions, and more').waitFor();
 });
 
+inBrowser('show the newest state of the nodes, although an earlier read is answered later', async () => {
+  const answerOf = (id: string) => ({
+    nodes: [
+      {
+        ...{ id, life: id, state: 'live', draining: false, address: null, version: '1' },
+        ...{ since: new Date().toISOString(), programs: 0, in_flight: 0 },
+      },
+    ],
+    warnings: [],
+  });
+  const { promise: isReleased, resolve: release } = Promise.withResolvers<void>();
+  let reads = 0;
+  await page.route('**/gateway/nodes', async (route) => {
+    reads += 1;
+    if (reads > 1) return route.fulfill({ json: answerOf('newer') });
+    await isReleased;
+    return route.fulfill({ json: answerOf('older') });
+  });
+  await page.goto(`${gateway.url}/console/nodes`);
+  await page.getByText('newer').waitFor();
+  const answered = page.waitForResponse('**/gateway/nodes');
+  release();
+  await (await answered).finished();
+  await isShown();
+  assert.is(await page.getByText('older').count(), 0);
+});
+
 /** Holds requests until the function that it resolves with is called, which resolves when the page has shown the answer. */
 async function held(
   method: string,
@@ -189,10 +216,15 @@ async function held(
     const answered = page.waitForResponse((response) => response.request().method() === method);
     release();
     await (await answered).finished();
-    await page.evaluate(
-      'new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))',
-    );
+    await isShown();
   };
+}
+
+/** Resolves when the page has shown what it got. */
+async function isShown(): Promise<void> {
+  await page.evaluate(
+    'new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))',
+  );
 }
 
 function registerAway(template: string) {

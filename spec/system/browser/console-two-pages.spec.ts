@@ -51,6 +51,31 @@ inBrowser(
   },
 );
 
+inBrowser('a page that opens while the other one signs in shows the account', async () => {
+  const [first, second] = [await open(), await open()];
+  const { promise: isReleased, resolve: release } = Promise.withResolvers<void>();
+  const { promise: isRefused, resolve: refuse } = Promise.withResolvers<void>();
+  await second.route(
+    '**/auth/me',
+    async (route) => {
+      const response = await route.fetch();
+      refuse();
+      await isReleased;
+      await route.fulfill({ response });
+    },
+    { times: 1 },
+  );
+  await second.goto(`${gateway.url}/console`);
+  await isRefused;
+  await signIn(first);
+  await second.getByRole('button', { name: 'Sign out' }).waitFor();
+  const answered = second.waitForResponse('**/auth/me');
+  release();
+  await (await answered).finished();
+  await second.evaluate('new Promise((resolve) => setTimeout(resolve))');
+  assert.is(await second.getByLabel('Password').count(), 0);
+});
+
 inBrowser('a page shows who signs in at the other by an address, as at an identity provider', async () => {
   const [first, second] = [await open(), await open()];
   await signIn(first);
