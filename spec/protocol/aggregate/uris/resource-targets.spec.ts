@@ -115,4 +115,26 @@ test('long lists are learned and shown in many tasks, and what is learned meanwh
   assert.equal(tasks, [200, 200, 1, 1, 201]);
 });
 
+test('a URI is compared with long URI templates in a few steps for each of its characters', async () => {
+  const long = 'a'.repeat(1_000);
+  const items = Array.from({ length: 1_000 }, (_, at) => ({ uriTemplate: `a{x}${long}b${long}{y${at}}` }));
+  const gathered = [{ template: 'a', items }];
+  const targets = new ResourceTargets({
+    lists: {
+      offers: () => true,
+      announces: () => false,
+      gather: async (list) => (list === 'resourceTemplates' ? gathered : []),
+    },
+    templates: () => ['a', 'b'],
+    scheduler: untimedScheduler(),
+  });
+  const templateOf = async (uri: string) =>
+    (await targets.targetOf(uri, CLIENT, () => Promise.resolve()))?.template;
+  assert.is(await templateOf(`a${long}${long}b${long}!`), 'a');
+  const beganMs = performance.now();
+  assert.is(await templateOf('a'.repeat(8_000)), undefined);
+  const tookMs = performance.now() - beganMs;
+  assert.ok(tookMs < 2_000, `${tookMs} ms`); // the product of their lengths takes 6 s
+});
+
 test.run();

@@ -17,7 +17,7 @@ import { appPageOf, isPage } from './mcp-apps.ts';
 const SOURCES = ['pages', 'listed', 'skills'] as const;
 const MAX_REMEMBERED = 50_000;
 /** URI templates remembered of one template: each is tried for a resource that no template lists. */
-const MAX_PATTERNS = 1_000;
+const MAX_PATTERNS = 250;
 const MAX_PATTERN_CHARACTERS = 2_048;
 
 export interface LearnedUrisDeps {
@@ -48,8 +48,8 @@ export class LearnedUris {
     pages: new LruMap(MAX_REMEMBERED),
     skills: new LruMap(MAX_REMEMBERED),
   };
-  /** The literals of the URI templates that a template lists, by template. */
-  readonly #patterns = new LruMap<LruMap<readonly string[]>>(LIMITS.templates);
+  /** The URI templates that a template lists, by template. */
+  readonly #patterns = new LruMap<readonly UriPattern[]>(LIMITS.templates);
   /** The newest lists of all, which are learned or being learned: streams with unknown URIs read the same ones again and again. */
   readonly #learned = new Map<UriList, Learned>();
   /** Lists are learned one after another, each in several turns. */
@@ -86,10 +86,8 @@ export class LearnedUris {
 
   /** The URI templates of the template that fit. */
   patternsOf(template: string, uri: string): readonly string[] {
-    const patterns = this.#patterns.get(template)?.entries() ?? [];
-    return [...patterns].flatMap(([uriTemplate, literals]) =>
-      fitsBetween(literals, uri) ? uriTemplate : [],
-    );
+    const patterns = this.#patterns.get(template) ?? [];
+    return patterns.flatMap((pattern) => (fits(pattern, uri) ? pattern.uriTemplate : []));
   }
 
   /**
@@ -168,10 +166,8 @@ export class LearnedUris {
   }
 
   #learnPatterns({ template, uris }: FoundUris): void {
-    const patterns = new LruMap<readonly string[]>(MAX_PATTERNS);
-    for (const uri of uris)
-      if (uri.length <= MAX_PATTERN_CHARACTERS) patterns.set(uri, uri.split(EXPRESSION));
-    this.#patterns.set(template, patterns);
+    const patterns = uris.filter(({ length }) => length <= MAX_PATTERN_CHARACTERS).slice(-MAX_PATTERNS);
+    this.#patterns.set(template, patterns.map(patternOf));
   }
 }
 
@@ -206,17 +202,66 @@ function urisIn(
 /** The form of one expression of a URI template. Source: RFC 6570 section 2.2. */
 const EXPRESSION = /\{[^{}]*\}/;
 
-/** True when the text contains the literals in this order, the first at its start, the last at its end. */
-function fitsBetween(literals: readonly string[], text: string): boolean {
-  const [first = '', ...others] = literals;
+interface UriPattern {
+  readonly uriTemplate: string;
+  /** The texts around its expressions. */
+  readonly first: string;
+  readonly between: readonly SearchedText[];
+  /** Undefined when it has no expression. */
+  readonly last: string | undefined;
+}
+
+function patternOf(uriTemplate: string): UriPattern {
+  const [first = '', ...others] = uriTemplate.split(EXPRESSION);
   const last = others.pop();
+  return { uriTemplate, first, between: others.map((text) => new SearchedText(text)), last };
+}
+
+/** True when the text has the literals of the pattern in their order, the first at its start, the last at its end. */
+function fits({ first, between, last }: UriPattern, text: string): boolean {
   if (last === undefined) return text === first;
-  if (!text.startsWith(first)) return false;
+  if (!text.startsWith(first) || !text.endsWith(last)) return false;
   let at = first.length;
-  for (const literal of others) {
-    const found = text.indexOf(literal, at);
-    if (found === -1) return false;
-    at = found + literal.length;
+  for (const literal of between) {
+    at = literal.endIn(text, at);
+    if (at === NOWHERE) return false;
   }
-  return text.length - last.length >= at && text.endsWith(last);
+  return text.length - last.length >= at;
+}
+
+const NOWHERE = -1;
+
+/**
+ * A text that is searched for in a few steps for each character of another one. `indexOf` may take the product of both lengths,
+ * and servers list the one, while callers send the other. Source: the algorithm of Knuth, Morris and Pratt.
+ */
+class SearchedText {
+  readonly #text: string;
+  /** For each of its beginnings the length of the longest shorter one that it ends with. */
+  readonly #shorter: Uint16Array;
+
+  constructor(text: string) {
+    this.#text = text;
+    this.#shorter = new Uint16Array(text.length);
+    for (let at = 1, length = 0; at < text.length; at += 1) {
+      while (length > 0 && text[at] !== text[length]) length = this.#shorter[length - 1] ?? 0;
+      if (text[at] === text[length]) length += 1;
+      this.#shorter[at] = length;
+    }
+  }
+
+  /** The place behind its first occurrence from `from` on, or NOWHERE. */
+  endIn(text: string, from: number): number {
+    const wanted = this.#text;
+    const shorter = this.#shorter;
+    let at = from;
+    let length = 0;
+    while (length < wanted.length && at < text.length) {
+      const isNext = text.charCodeAt(at) === wanted.charCodeAt(length);
+      if (isNext) length += 1;
+      if (isNext || length === 0) at += 1;
+      else length = shorter[length - 1] ?? 0;
+    }
+    return length === wanted.length ? at : NOWHERE;
+  }
 }
