@@ -98,6 +98,7 @@ test('one whose answer was not stored is repeated after 30 s, and ends no grant'
     Object.assign(oauth, { [fails]: original });
 
     wallMs += 31_000;
+    passedMs += 31_000;
     const answers = await Promise.all([refreshed(client, token), refreshed(client, token)]);
     const texts = await Promise.all(answers.map((answer) => answer.text()));
     assert.equal(
@@ -129,10 +130,24 @@ test('a clock that was ahead for a moment does not prolong the 30 s of a repetit
   assert.is(repeated.status, 200, await repeated.text());
   const [taken] = await oauth.find('refresh', [row.key]);
   assert.ok(taken);
-  await oauth.replace({ ...taken, consumedAt }, taken.version);
+  const later = new Date(Date.parse(consumedAt) + 1).toISOString(); // of another node
+  await oauth.replace({ ...taken, consumedAt: later }, taken.version);
   const replayed = await refreshed(client, token);
   assert.is(replayed.status, 400, await replayed.text());
   assert.is(await oauth.count({ kind: 'grant' }), 0);
+});
+
+test('a clock that is set right after a refresh neither ends nor prolongs the 30 s of its repetition', async () => {
+  for (const stepMs of [300_000, -300_000]) {
+    const client = await register(app.url);
+    const { refresh_token: token = '' } = await tokensOf(app.url, client);
+    const first = await (await refreshed(client, token)).text();
+    wallMs += stepMs;
+    assert.is(await (await refreshed(client, token)).text(), first, `${stepMs} ms`);
+    passedMs += 30_000;
+    wallMs = 0;
+    assert.is((await refreshed(client, token)).status, 400, `${stepMs} ms, and 30 s later`);
+  }
 });
 
 test('a refresh while the clock was 100 days behind does not end the sign-in when it is right again', async () => {
@@ -154,7 +169,7 @@ test('one that was repeated meanwhile sends the answer of the repetition', async
   const late = await second;
   await late.body?.cancel();
   assert.is(late.status, 503);
-  wallMs = 31_000;
+  [passedMs, wallMs] = [31_000, 31_000];
   const repetition = await third();
   assert.is(repetition.status, 200);
   release();

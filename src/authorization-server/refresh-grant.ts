@@ -1,13 +1,15 @@
 // The grant type refresh_token, in place of the library's: a refresh token is used once over all nodes. The answer
 // of the token just replaced may be asked for again for 30 s, because answers get lost and clients refresh from
 // two tabs at once; any other reuse ends the grant. A token whose answer was never stored may be used again after
-// that time. Nodes compare times of the database's clock, if it has one. Source: ADR 204, ADR 332.
+// that time. Nodes compare times of the database's clock, if it has one; the node that has taken a token goes by its
+// own monotonic one. Source: ADR 204, ADR 332.
 
 import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
 import Type from 'typebox';
 import { grantOf, rowOfGrant } from '../auth/grants/grant-rows.ts';
 import type { Grant } from '../domain/accounts/grant.ts';
 import { decryptBytes, encryptBytes, encryptionKeyFrom } from '../domain/encrypted-bytes.ts';
+import { LruMap } from '../domain/memory/lru-map.ts';
 import { DAY_MS, isRecent, sleep } from '../domain/time/clock.ts';
 import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../persistence/oauth-store.ts';
@@ -22,6 +24,7 @@ const REPEATED_MS = 30_000;
  */
 const WAIT_MS = 10_000;
 const [FIRST_LOOK_MS, MAX_LOOK_MS] = [25, 800];
+const MAX_TAKEN = 10_000;
 
 export interface RefreshOptions extends Pick<AdapterOptions, 'clock' | 'store' | 'clients' | 'onReplay'> {
   readonly serverTimeMs: Store['serverTimeMs'];
@@ -85,6 +88,8 @@ interface Admitted {
 class RefreshGrantType {
   readonly #provider: Provider;
   readonly #options: RefreshOptions;
+  /** When the tokens that were taken here were taken, by the monotonic clock: the wall clock may have been set since. */
+  readonly #taken = new LruMap<{ readonly consumedAt: string; readonly atMs: number }>(MAX_TAKEN);
 
   constructor(provider: Provider, options: RefreshOptions) {
     this.#provider = provider;
@@ -228,11 +233,15 @@ class RefreshGrantType {
   }
 
   /** True for one caller on all nodes. */
-  #take(row: OAuthRow, at: string): Promise<boolean> {
-    const { store } = this.#options;
-    return row.consumedAt === undefined
-      ? store.consume('refresh', row.key, at)
-      : store.replace({ ...row, consumedAt: at }, row.version);
+  async #take(row: OAuthRow, at: string): Promise<boolean> {
+    const { store, clock } = this.#options;
+    const atMs = clock.now();
+    const isTaken =
+      row.consumedAt === undefined
+        ? await store.consume('refresh', row.key, at)
+        : await store.replace({ ...row, consumedAt: at }, row.version);
+    if (isTaken) this.#taken.set(row.key, { consumedAt: at, atMs });
+    return isTaken;
   }
 
   /** The time when a token is taken, by a clock that all nodes share: another node may be ahead by more than REPEATED_MS. */
@@ -240,7 +249,10 @@ class RefreshGrantType {
     return (await this.#options.serverTimeMs()) ?? this.#options.clock.wall();
   }
 
-  async #isLate({ consumedAt }: OAuthRow): Promise<boolean> {
+  async #isLate({ key, consumedAt }: OAuthRow): Promise<boolean> {
+    const taken = this.#taken.get(key);
+    if (taken !== undefined && taken.consumedAt === consumedAt)
+      return this.#options.clock.now() - taken.atMs >= REPEATED_MS;
     return consumedAt !== undefined && !isRecent(Date.parse(consumedAt), REPEATED_MS, await this.#timeMs());
   }
 
