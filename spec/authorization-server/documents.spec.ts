@@ -145,6 +145,25 @@ test('only URLs that every reader understands alike name a document', () => {
     assert.not.ok(isDocumentUrl(bad), bad);
 });
 
+test('an address that asked too often does not spoil the document for others that ask at the same time', async () => {
+  const id = 'https://client.example/x';
+  const found = { status: 200, body: Buffer.from(documentOf(id)) };
+  const get = async (_: URL, causedBy: string) => {
+    if (causedBy === 'flood') throw new FetchFailure('too many', true);
+    return found;
+  };
+  const documents = new ClientDocuments({
+    clock: systemClock,
+    store: new MemoryStore().oauth,
+    fetch: { get },
+  });
+  const [refused, client] = await Promise.all([
+    documents.find(id, 'flood').catch((thrown: Error) => thrown.message),
+    documents.find(id, 'another'),
+  ]);
+  assert.equal([refused, client.id], ['too many', id]);
+});
+
 test('stored documents are bounded: the oldest make room', async () => {
   const { oauth: store } = new MemoryStore();
   let nowMs = 0;

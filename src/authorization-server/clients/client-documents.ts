@@ -77,7 +77,12 @@ export class ClientDocuments {
     const kept = this.#kept.get(id);
     if (kept !== undefined && nowMs - kept.atMs < FRESH_MS) return Promise.resolve(kept.client);
     const pending = this.#pending.get(id);
-    if (pending !== undefined) return pending;
+    if (pending !== undefined)
+      return pending.catch((thrown: unknown) => {
+        // The other caller asked too often: that says nothing about the document.
+        if (thrown instanceof DocumentFault && thrown.status === 503) return this.#find(id, causedBy);
+        throw thrown;
+      });
     const finding = this.#find(id, causedBy).finally(() => this.#pending.delete(id));
     this.#pending.set(id, finding);
     return finding;
