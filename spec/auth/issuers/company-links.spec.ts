@@ -186,6 +186,18 @@ test('that two nodes find over at the same moment sleep until the next sign-in, 
   assert.is((await company.signIn(SETTING, said(['staff']))).isActive, true);
 });
 
+test('that two admins link at the same moment do not get both identities: neither admin is told so', async () => {
+  const { company, node, store } = started();
+  const eve = newUser({ username: 'eve', email: 'eve@localhost', role: 'user' }, 'a hash', 0);
+  await store.accounts.insertUser(eve);
+  const linkTo = (subject: string, at = company) => endOf(at.link(eve, { issuer: SETTING.issuer, subject }));
+  const outcomes = await Promise.all([linkTo('s-1'), linkTo('s-2', node())]);
+  const links = () => store.oauth.count({ kind: 'identity', userId: eve.id });
+  assert.is(await links(), outcomes.filter((outcome) => outcome === 'done').length);
+  assert.is.not(await links(), 2);
+  assert.equal([await linkTo('s-1'), await links()], ['done', 1]);
+});
+
 test('that are deleted meanwhile, or whose link was left behind, are made again', async () => {
   const { company, store, said } = started();
   const first = await company.signIn(SETTING, said(['staff']));

@@ -14,6 +14,7 @@ import {
 } from '../../domain/accounts/account.ts';
 import {
   accountDisabled,
+  linkedMeanwhile,
   linkedToAnother,
   nameOfLocalAccount,
   noRoleForGroups,
@@ -186,6 +187,9 @@ export class CompanyAccounts {
     const wasLinked = await this.#endLink(user);
     const linking = store.replace(rowOfIdentity(identity, user), 0);
     if (!(await (wasLinked ? restOfChange(linking) : linking))) throw linkedToAnother();
+    if ((await restOfChange(store.count({ kind: 'identity', userId: user.id }))) < 2) return;
+    await restOfChange(store.delete('identity', [identityKey(identity)]));
+    throw linkedMeanwhile(user.username);
   }
 
   /**

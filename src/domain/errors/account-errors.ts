@@ -153,6 +153,12 @@ export function linkedToAnother(owner = 'another user'): GatewayError {
   return validationFailed([{ loc: ['body', 'subject'], msg, type: 'value_error' }]);
 }
 
+/** Another admin has linked the same account at the same moment. */
+export function linkedMeanwhile(username: string): GatewayError {
+  const msg = `The account of ${username} is being linked to another subject, too; try again`;
+  return validationFailed([{ loc: ['body', 'subject'], msg, type: 'value_error' }]);
+}
+
 export function notLinked(username: string): GatewayError {
   return new GatewayError('NOT_FOUND', `The user ${username} has no account of an identity provider.`);
 }
