@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { type NodeAction, newNode } from '../../../src/cluster/rules/node-state.ts';
+import type { LifeRow } from '../../../src/cluster/rules/rows.ts';
 import { rendezvousOrder } from '../../../src/domain/nodes/rendezvous.ts';
 import { suite } from '../../helpers/suite.ts';
 import { Driven, EXPIRED, joined, program, REFUSED, row, typesOf } from './driven.ts';
@@ -122,8 +123,25 @@ programs(
 programs('a row that was read before the lease was taken kills nothing', () => {
   const node = running();
   node.programs = [program({ life: 'life-b', generation: 7 })];
-  assert.equal(node.pass(3_000), []);
+  assert.equal(node.pass(2_000), []);
 });
+
+programs(
+  'a database that lost the lease, as after a failover to an older copy, is believed: first by its holder',
+  () => {
+    const older = [program({ life: 'life-c', generation: 6 })];
+    const lives = [row('b'), row('c', { end: EXPIRED })];
+    const holder = running(lives);
+    holder.programs = older;
+    assert.equal(holder.pass(4_500), [{ type: 'killProgram', program: 'p' }]);
+    const other = joined(lives, [program({ life: 'life-b', generation: 8 })]);
+    other.programs = older;
+    assert.equal(other.pass(6_000), []);
+    const take = { type: 'take', program: 'p', generation: 6, life: 'life-a' };
+    assert.equal(other.pass(6_000), [take]);
+    for (const node of [holder, other]) assert.is(node.state.programs.get('p')?.row.generation, 6);
+  },
+);
 
 programs('three failed starts release a program with a mark, and a node with a mark does not take it', () => {
   const node = joined([row('b')], [program()]);
@@ -207,8 +225,8 @@ programs('a program that is not registered any more is killed', () => {
 });
 programs.run();
 
-function running(): Driven {
-  const node = joined([], [program()]);
+function running(lives: LifeRow[] = []): Driven {
+  const node = joined(lives, [program()]);
   node.do({ type: 'taken', program: 'p', generation: 7, isOurs: true });
   node.do({ type: 'started', program: 'p', start: 1 });
   node.programs = [program({ life: 'life-a', generation: 8 })];

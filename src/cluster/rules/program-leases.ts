@@ -12,6 +12,11 @@ const RANK_MS = 1_000;
 const JOINED_MS = 15_000;
 /** Failed starts in a row after which the program is released. */
 const MAX_FAILED_STARTS = 3;
+/**
+ * The reads of an earlier generation after which the row counts: the database went back, as after a failover to an older copy.
+ * The first one may have begun before an update that was answered already. Others wait until the holder has ended its program.
+ */
+const OLDER_READS = { holder: 2, others: 4 } as const;
 
 export interface ProgramLease {
   readonly row: ProgramRow;
@@ -28,6 +33,8 @@ export interface ProgramLease {
   readonly failedStarts: number;
   /** The generation whose release had no answer: the release may still take effect. */
   readonly doubtfulGeneration: number | undefined;
+  /** The last reads, in a row, that had an earlier generation than `row`. */
+  readonly olderReads: number;
 }
 
 export type ProgramAction =
@@ -79,12 +86,15 @@ export function readProgram(
     start: 0,
     failedStarts: 0,
     doubtfulGeneration: undefined,
+    olderReads: 0,
   };
-  if (row.generation < before.row.generation) return step(before); // read before an update that was answered already
+  const olderReads = row.generation < before.row.generation ? before.olderReads + 1 : 0;
+  if (olderReads > 0 && olderReads < OLDER_READS[hasGroup(before) ? 'holder' : 'others'])
+    return step({ ...before, olderReads });
   const isFree = row.life === undefined || view.isFree(row.life) !== 'no';
   const isSame = before.row.generation === row.generation && before.row.life === row.life;
   const freeSinceMs = isFree ? (isSame ? (before.freeSinceMs ?? atMs) : atMs) : undefined;
-  const next = { ...before, row, freeSinceMs };
+  const next = { ...before, row, freeSinceMs, olderReads: 0 };
   // There is a lease of a later generation, or none: the program here has no lease.
   if (row.life !== view.life && hasGroup(before)) return kill(next);
   return tickProgram(next, view, atMs);
