@@ -57,6 +57,26 @@ test('a session without a row is of a node that has just begun, or of none: the 
   assert.is(await a.mayBeStoredLater(b.life), false, 'its node stopped');
 });
 
+test('a node that goes on under its next life stores nothing more under the one before, as it knows itself at once', async () => {
+  const away = new Set<string>();
+  const [a, b] = [await joined.join('a', { away }), await joined.join('b', { away })];
+  await pass(4_000);
+  const { life } = b;
+  away.add(life);
+  b.halt();
+  await pass(14_000);
+  assert.equal([a.find(life), await a.mayBeStoredLater(life)], [undefined, true]);
+  away.delete(life);
+  let servedAs = '';
+  void b.untilLifeKnown()?.then(() => {
+    servedAs = b.life;
+  });
+  await pass(500, 100);
+  assert.equal([servedAs !== '' && servedAs !== life, await b.mayBeStoredLater(life)], [true, false]);
+  await pass(4_000);
+  assert.equal([a.find(servedAs)?.node, await a.mayBeStoredLater(life)], ['b', false]);
+});
+
 test('whether a session without a row may get one is not decided while the members cannot be read', async () => {
   const a = await joined.join('a');
   Object.assign(joined.store.nodes, { list: () => Promise.reject(new Error('away')) });

@@ -51,8 +51,14 @@ test('in the next life of a running gateway a session continues whose row was no
   await becomes(() => stored.operations.includes('insert'), true);
   const second = openSession(gateway, 't', ADA); // its row waits until the first one is written
   await becomes(() => gateway.sessions().length, 2);
-  await gateway.internals.beginLife('life-2--');
+  let isBegun = false; // from then on requests look for the rows
+  const begun = gateway.internals.beginLife('life-2--').then(() => {
+    isBegun = true;
+  });
+  for (let turns = 0; turns < 20; turns += 1) await turn();
+  assert.not(isBegun);
   resolve();
+  await begun;
   for (const session of [await first, await second])
     assert.is((await post(gateway, session, READ)).status, 200);
 });

@@ -158,7 +158,7 @@ export class ClientSessions implements AllSessions {
   /**
    * Begins a new life of this node, after other nodes have ended the former one. They may recover its open sessions,
    * which therefore end here; sessions that are being opened have no row yet, and continue. Resolves when the ended
-   * sessions take no more calls.
+   * sessions take no more calls, and those that no other node knows have a row.
    */
   async beginLife(life: string): Promise<void> {
     this.#life = life;
@@ -167,6 +167,7 @@ export class ClientSessions implements AllSessions {
       [...this.#open.values()],
       (session) => void this.#end(session, 'takenOver'),
     );
+    await this.#keeper?.finish(); // requests of those that had no row look for it
   }
 
   rowFor(session: McpSession, origin: SessionOrigin): SessionRow | undefined {

@@ -46,6 +46,13 @@ export class KnownLives {
     return nowMs - (this.#endedAtMs.get(life) ?? nowMs) < RETURN_MS;
   }
 
+  /** True when the process may still store sessions of this life: it may return, and does not go on under a later life. */
+  mayStore(life: string, nowMs: number): boolean {
+    const node = this.rowOf(life)?.node;
+    const goesOn = this.all.some(({ stored }) => stored.node === node && stored.end === undefined);
+    return !goesOn && this.mayReturn(life, nowMs);
+  }
+
   /** True for a life that has ended, and whose process does not go on. */
   hasEnded(life: string, nowMs: number): boolean {
     return this.rowOf(life)?.end !== undefined && !this.mayReturn(life, nowMs);

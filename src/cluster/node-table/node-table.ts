@@ -150,9 +150,9 @@ export class NodeTable {
    * for, once a second at most.
    */
   async mayBeStoredLater(life: string): Promise<boolean> {
-    if (life === this.life) return false;
+    if (life === this.life || this.#rules.state.own.former.includes(life)) return false;
     await this.#lookUp(life, () => this.#reads.soon());
-    return this.find(life) !== undefined || this.#known.mayReturn(life, this.#options.clock.now());
+    return this.find(life) !== undefined || this.#known.mayStore(life, this.#options.clock.now());
   }
 
   readonly hasEnded = (life: string) => this.#known.hasEnded(life, this.#options.clock.now());

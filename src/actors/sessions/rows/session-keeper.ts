@@ -27,7 +27,7 @@ const BEHIND_MS = 50;
 const RETRY_MS = 1_000;
 /** The most sessions with unwritten changes. Changes of further sessions are dropped. */
 const MAX_PENDING = 25_000;
-/** The longest wait for the last writes when the gateway stops, in ms. */
+/** The longest wait for the last writes of a life, in ms. */
 const LAST_MS = 2_000;
 /** The rows that the database refuses, each alone, after which the last writes end. */
 const MAX_REFUSED = 2;
@@ -147,15 +147,20 @@ export class SessionKeeper implements RowWriter {
     return this.#releasing;
   }
 
-  /** Writes the last changes, waiting 2 s at most. From then on no client waits for a write. */
-  async close(): Promise<void> {
-    this.#stopTrimming?.();
-    this.#stopTrimming = undefined;
+  /** Writes all changes, and releases the rows that are to be released, waiting 2 s at most. */
+  async finish(): Promise<void> {
     await settlesWithin(
       this.#writeAll().then(() => this.#releasing),
       LAST_MS,
       this.clock,
     );
+  }
+
+  /** Writes the last changes: see `finish`. From then on no client waits for a write. */
+  async close(): Promise<void> {
+    this.#stopTrimming?.();
+    this.#stopTrimming = undefined;
+    await this.finish();
     this.#next?.cancel();
     this.#pending.clear();
     this.#isClosed = true;
