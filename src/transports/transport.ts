@@ -77,8 +77,8 @@ export interface Conversation {
    */
   readonly untilListening?: Promise<void> | undefined;
   /**
-   * Emits when the listening stream is open again, after messages may have been missed. Hot. Undefined where that
-   * cannot happen.
+   * Emits when messages may have been missed and the listening stream is open again, or the session was replaced by one that
+   * has none. Hot. Undefined where that cannot happen.
    */
   readonly resumed$?: Observable<void> | undefined;
   /**

@@ -153,6 +153,20 @@ test('a stream of a legacy backend over HTTP that was open again leads to an upd
   assert.equal(received.map(updated), [URIS, URIS]);
 });
 
+test('after a break of its own stream a session gets a change of each list that its server announces', async () => {
+  const capabilities = { ...FULL.capabilities, tools: {}, prompts: { listChanged: true } };
+  await harness.add('a', { fields: HTTP, handshake: { ...FULL, capabilities }, script: agrees });
+  const { messages } = listenTo(await harness.openSession());
+  await settled();
+  messages.splice(0);
+  harness.conversations('a')[0]?.resumed$.next();
+  await settled();
+  assert.equal(
+    messages.map(({ method }) => method),
+    ['notifications/prompts/list_changed', 'notifications/resources/list_changed'],
+  );
+});
+
 test('a further instance brings no updates, and many that restart bring them once per second', async () => {
   for (const id of ['a', 'b', 'c']) await harness.add(id, { fields: STDIO, handshake: FULL, script: agrees });
   const { messages } = modernClient(URIS);

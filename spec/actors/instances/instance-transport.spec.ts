@@ -105,6 +105,19 @@ check('lists the tools after the handshake, and again when they changed', async 
   assert.equal(transport.asked, ['tools/list', 'tools/list']);
 });
 
+check('lists count as changed after a time in which changes may have been missed', async (harness) => {
+  const capabilities = { tools: {}, prompts: { listChanged: true } };
+  const transport = new ScriptedTransport({ capabilities });
+  transport.onExchange = (exchange) =>
+    exchange.result({ tools: [{ name: `tool ${transport.asked.length}` }] });
+  await harness.healthy(transport);
+  await harness.pass(1_000);
+  transport.resumed$.next();
+  await settled();
+  assert.is(harness.ref.tools?.lists('tool 2'), 'yes', 'also of a server that announces no changes');
+  assert.equal(changes(harness), ['tools', 'prompts']);
+});
+
 check(
   'emits the tools that its transport omits from lists, and lists the tools again for it',
   async (harness) => {

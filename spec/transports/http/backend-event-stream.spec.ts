@@ -232,6 +232,27 @@ for (const refusal of [400, 404]) {
   });
 }
 
+test('says that messages may have been missed after the session was replaced, also where no stream is offered', async () => {
+  for (const offered of [true, false])
+    await listening(
+      (_, response) => {
+        if (!offered) return void response.writeHead(405).end();
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`id: one\n${event}`);
+      },
+      async ({ stream, resumedAt, gets }) => {
+        await stream.untilListening;
+        await until(() => gets() === 1, 'it listens');
+        assert.equal(resumedAt, []);
+        stream.restart();
+        await until(() => resumedAt.length === 1, 'it says so');
+        stream.stop();
+        stream.start();
+        await stream.untilListening;
+        assert.is(resumedAt.length, 1, 'once');
+      },
+    );
+});
+
 test('messages$ emits notifications of the stream, also after the session was replaced', async () => {
   await withBackend({}, async ({ transport, server }) => {
     const messages: ServerMessage[] = [];

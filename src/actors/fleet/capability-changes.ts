@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import type { InstanceState } from '../../domain/instances/instance.ts';
 import { canonicalText } from '../../domain/json/json.ts';
-import { type Handshake, type ListField, NOTICED_LISTS } from '../../domain/mcp/mcp.ts';
+import { type Handshake, type ListField, noticedListsOf } from '../../domain/mcp/mcp.ts';
 
 /** `handshake`: undefined without an open transport. */
 interface ListingInstance {
@@ -57,10 +57,12 @@ export class CapabilityChanges {
     // differ in its next transport.
     const isLast = gone !== undefined && this.#count(gone.kind) === (came?.kind === gone.kind ? 1 : 0);
     return new Set([
-      ...(isNew ? listsOf(came.handshake) : []),
-      ...(isLast ? listsOf(gone.handshake) : []),
+      ...(isNew ? noticedListsOf(came.handshake) : []),
+      ...(isLast ? noticedListsOf(gone.handshake) : []),
       // So has that of the instance that was healthy last, while none was.
-      ...(replaced !== undefined && this.#count(replaced.kind) === 0 ? listsOf(replaced.handshake) : []),
+      ...(replaced !== undefined && this.#count(replaced.kind) === 0
+        ? noticedListsOf(replaced.handshake)
+        : []),
     ]);
   }
 
@@ -91,10 +93,6 @@ export class CapabilityChanges {
 }
 
 const NONE: ReadonlySet<ListField> = new Set();
-
-function listsOf({ era, capabilities }: Handshake): ListField[] {
-  return NOTICED_LISTS.filter((list) => era === 'bare' || capabilities[list] !== undefined);
-}
 
 /** The kind of a server: a digest, because handshake results may be long. */
 function kindOf({ era, greeting }: Handshake): ListSource['kind'] {

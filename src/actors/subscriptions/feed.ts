@@ -5,8 +5,14 @@
 
 import { Observable, of, Subject, type Subscription, switchMap, take, takeUntil } from 'rxjs';
 import { ANONYMOUS, countedIdOf } from '../../domain/accounts/account.ts';
-import { type Notification, type ServerMessage, updateNotice } from '../../domain/mcp/client.ts';
-import { changedList, type ListField, RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
+import { listNotice, type Notification, type ServerMessage, updateNotice } from '../../domain/mcp/client.ts';
+import {
+  announcesChanges,
+  changedList,
+  type ListField,
+  noticedListsOf,
+  RESOURCE_UPDATED,
+} from '../../domain/mcp/mcp.ts';
 import { MAX_WAITING_NOTICES, noticeKey, ofSubscribed } from '../../domain/mcp/notices-in-tasks.ts';
 import { enclosingUris } from '../../domain/mcp/resource-uris.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
@@ -190,8 +196,21 @@ export class Feed {
   #listen(): Subscription {
     const { messages$, resumed$ } = this.#conversation;
     const listening = messages$.subscribe((message) => this.#deliver(message));
-    listening.add(resumed$?.subscribe(() => this.#reportMissed()));
+    listening.add(resumed$?.subscribe(() => this.#resumed()));
     return listening;
+  }
+
+  /** Messages may have been missed: all lists count as changed (ADR 350), for clients those that the server announces. */
+  #resumed(): void {
+    const { handshake } = this.#conversation;
+    for (const list of noticedListsOf(handshake))
+      if (announcesChanges(handshake.capabilities, list)) this.#deliver(listNotice(list));
+      else this.#follow(list);
+    this.#reportMissed();
+  }
+
+  #follow(list: ListField): void {
+    for (const follow of this.#listFollowers) follow(list);
   }
 
   #reportMissed(): void {
@@ -202,7 +221,7 @@ export class Feed {
     const list = changedList(message.method);
     const isPassedOn = message.method === RESOURCE_UPDATED || list !== undefined;
     if (message.kind === 'request' || !isPassedOn || this.#clients.size === 0) return;
-    if (list !== undefined) for (const follow of this.#listFollowers) follow(list);
+    if (list !== undefined) this.#follow(list);
     const notice =
       this.#waiting.size < MAX_WAITING_NOTICES ? message : ofSubscribed(message, { has: this.#isSubscribed });
     if (notice === undefined) return;

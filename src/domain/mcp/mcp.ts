@@ -233,6 +233,11 @@ export function changedList(method: string): ListField | undefined {
   return CHANGED.get(method);
 }
 
+/** The lists with change notifications that a server may have: those it names, or all when it does not describe itself. */
+export function noticedListsOf({ era, capabilities }: Pick<Handshake, 'era' | 'capabilities'>): ListField[] {
+  return NOTICED_LISTS.filter((list) => era === 'bare' || capabilities[list] !== undefined);
+}
+
 /** True when a server with these capabilities notifies of changes of the list. */
 export function announcesChanges(capabilities: JsonObject, list: ListField): boolean {
   const offered = capabilities[list];

@@ -14,7 +14,7 @@ export interface EventStreamSink {
   readonly session: HttpSession;
   receive(message: BackendMessage): void;
   sessionLost(): void;
-  /** The stream is open again, and messages before may have been missed. */
+  /** Messages may have been missed; the stream is open again, or the server offers none in the session that replaced another. */
   resumed(): void;
 }
 
@@ -40,7 +40,7 @@ export class BackendEventStream implements AnswerSink {
   #lastEventId: string | undefined;
   #isListening = false;
   #wasOpen = false;
-  /** True when the last stream ended without an event after which the next one could continue. */
+  /** True when the last stream ended without an event after which the next one could continue, or with its session. */
   #hasMissed = false;
   #opening: PromiseWithResolvers<void> | undefined;
   #cancelOpening: (() => void) | undefined;
@@ -75,6 +75,7 @@ export class BackendEventStream implements AnswerSink {
   restart(): void {
     this.#closeStream();
     this.#lastEventId = undefined;
+    this.#hasMissed = true;
     if (this.#isListening) this.#open();
   }
 
@@ -87,9 +88,7 @@ export class BackendEventStream implements AnswerSink {
     const isOpen = this.#answer?.status === 200;
     this.#wasOpen ||= isOpen;
     this.#endOpening();
-    if (!isOpen || !this.#hasMissed) return;
-    this.#hasMissed = false;
-    this.#sink.resumed();
+    if (isOpen) this.#reportMissed();
   }
 
   message(message: BackendMessage): void {
@@ -108,11 +107,20 @@ export class BackendEventStream implements AnswerSink {
     }
     if (!mayReopen(ending)) {
       // The server may only not know the event: tries once more without its id.
-      if (this.#lastEventId === undefined) return;
+      if (this.#lastEventId === undefined) {
+        this.#reportMissed();
+        return;
+      }
       this.#lastEventId = undefined;
     }
     this.#hasMissed ||= this.#wasOpen && this.#lastEventId === undefined;
     this.#cancelWait = this.#clock.background.alarm(this.#nextWaitMs(retryMs), () => this.#open());
+  }
+
+  #reportMissed(): void {
+    if (!this.#hasMissed) return;
+    this.#hasMissed = false;
+    this.#sink.resumed();
   }
 
   /** A server that names a wait wants to be polled, so there is no back-off. */

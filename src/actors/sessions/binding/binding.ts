@@ -5,8 +5,14 @@ import type { Subscription } from 'rxjs';
 import { hasProcesses, isNetworked } from '../../../domain/instances/transport-kinds.ts';
 import type { JsonObject } from '../../../domain/json/json.ts';
 import { LIMITS } from '../../../domain/limits.ts';
-import { QUESTION_REFUSALS, type ServerMessage } from '../../../domain/mcp/client.ts';
-import { type Handshake, isCustomNotice, PROGRESS } from '../../../domain/mcp/mcp.ts';
+import { listNotice, QUESTION_REFUSALS, type ServerMessage } from '../../../domain/mcp/client.ts';
+import {
+  announcesChanges,
+  type Handshake,
+  isCustomNotice,
+  NOTICED_LISTS,
+  PROGRESS,
+} from '../../../domain/mcp/mcp.ts';
 import { MessageBuffer } from '../../../domain/memory/message-buffer.ts';
 import {
   type StoredBinding,
@@ -87,7 +93,11 @@ export class Binding {
     if (this.feed !== undefined) return this.feed.add(listener);
     this.#listener = listener;
     const received = this.#buffer === undefined ? this.#receive() : undefined;
-    const resumed = this.conversation?.resumed$?.subscribe(() => listener.missed?.());
+    const resumed = this.conversation?.resumed$?.subscribe(() => {
+      for (const list of NOTICED_LISTS)
+        if (announcesChanges(this.handshake.capabilities, list)) listener.deliver(listNotice(list));
+      listener.missed?.();
+    });
     for (const message of this.#buffer?.takeAll() ?? []) listener.deliver(message);
     return () => {
       received?.unsubscribe();
