@@ -3,8 +3,8 @@
 
 import { defer, finalize, type Observable } from 'rxjs';
 import type { Principal } from '../domain/accounts/account.ts';
+import type { AskingCalls } from '../domain/calls/asking-calls.ts';
 import type { CallReport } from '../domain/calls/exchange.ts';
-import type { WaitingCalls } from '../domain/calls/waiting-calls.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
 import type { UserShares } from '../domain/memory/user-shares.ts';
 import type { InstanceOnNode } from '../domain/nodes/forwarding.ts';
@@ -41,7 +41,7 @@ export interface McpRequest {
    */
   readonly holdBody?: (() => () => void) | undefined;
   /**
-   * Passes the request to the node that made this id (of a session or a waiting call), and its answer to the client.
+   * Passes the request to the node that made this id (of a session or an asking call), and its answer to the client.
    * Undefined when this is the node that made it; false when no node has it. Throws NODE_UNAVAILABLE.
    */
   readonly forward?: ((id: string) => Promise<boolean> | undefined) | undefined;
@@ -145,7 +145,7 @@ export interface EndpointOptions {
   readonly backends: (pathName: string | undefined) => Backends;
   /** Default: there are no views. */
   readonly views?: TaskViews;
-  readonly questions: WaitingCalls;
+  readonly askingCalls: AskingCalls;
   readonly newSessionId: () => string;
   /** Keys of at least 32 random bytes each. The first one encrypts; nodes that share them decrypt each other's texts. */
   readonly stateKeys: StateKeys;

@@ -113,7 +113,7 @@ const NOT_HERE = {
   data: { reason: 'call_lost' },
 };
 
-/** Answers to both questions of a waiting call. */
+/** Answers to both questions of an asking call. */
 const ANSWERS = { 'request-1': { action: 'accept' }, 'request-2': { roots: [] } };
 const retryWith = (requestState: JsonValue | undefined, inputResponses: JsonValue = ANSWERS) => ({
   ...call,
@@ -149,7 +149,7 @@ test('a call whose backend asks its client waits, and continues with the retry',
   last.result({ content: [] });
   assert.equal([reply.message.id, resultOf(reply).resultType], [2, 'complete']);
   assert.is(harness.backends.exchanges.length, 1);
-  assert.is(harness.questions.size, 0);
+  assert.is(harness.askingCalls.size, 0);
 });
 
 test('progress after a retry carries the token of the retry', async () => {
@@ -180,7 +180,7 @@ test('a question without an answer is asked again', async () => {
   const again = resultOf(reply);
   assert.equal(Object.keys(again.inputRequests ?? {}), ['request-2']);
   assert.is.not(again.requestState, requestState);
-  harness.questions.close();
+  harness.askingCalls.close();
 });
 
 test('a retry at another node is refused with the reason, and the waiting call continues', async () => {
@@ -233,7 +233,7 @@ test('a question without a declared capability is an error, and the call is canc
     message: 'The server needs capabilities that the client did not declare: elicitation',
     data: { requiredCapabilities: { elicitation: { url: {} } } },
   });
-  assert.equal([last.isOpen, last.replies.length, harness.questions.size], [false, 2, 0]);
+  assert.equal([last.isOpen, last.replies.length, harness.askingCalls.size], [false, 2, 0]);
 });
 
 const page = { tools: [{ name: 'x' }], resultType: 'complete', ttlMs: 5, cacheScope: 'public' };

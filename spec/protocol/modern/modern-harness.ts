@@ -49,12 +49,12 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
   const backends = new ScriptedBackends();
   backends.known = [HANDSHAKE];
   const scheduler = untimedScheduler();
-  const questions = callsWithQuestions(scheduler);
+  const askingCalls = callsWithQuestions(scheduler);
   const faults: unknown[] = [];
   const declarations = byteShares(memoryBounds(0).declarations);
   const endpoint = new Endpoint({
     backends: () => backends,
-    questions,
+    askingCalls,
     newSessionId: () => newSessionId('life-one'),
     stateKeys: [stateKey],
     onFault: (error) => faults.push(error),
@@ -66,7 +66,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
   const charges: number[] = [];
   const harness = {
     backends,
-    questions,
+    askingCalls,
     declarations,
     endpoint,
     charges,

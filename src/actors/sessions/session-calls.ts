@@ -26,7 +26,8 @@ interface Reserved extends Linked {
   readonly end: (error: GatewayError) => void;
 }
 
-interface WaitingCall {
+/** The wait of one call for the binding. */
+interface BindingWait {
   /** True when the call needs a dedicated conversation. */
   readonly needsDedicated: boolean;
   readonly subscriber: Subscriber<Binding>;
@@ -35,7 +36,7 @@ interface WaitingCall {
 /** Carries the calls of one session, and counts those under way and those between two rounds. */
 export class SessionCalls {
   readonly #session: SessionCore;
-  #waiting: readonly WaitingCall[] = [];
+  #bindingWaits: readonly BindingWait[] = [];
   readonly #underWay = new LinkedSet<SessionRoute>();
   /** The calls between two rounds. Made at the first use, since an idle session should consist of few objects. */
   #reservations: LinkedSet<Reserved> | undefined;
@@ -56,12 +57,12 @@ export class SessionCalls {
 
   /** True while calls wait for a binding. */
   get areWaiting(): boolean {
-    return this.#waiting.length > 0;
+    return this.#bindingWaits.length > 0;
   }
 
   /** True when at least one of the waiting calls needs a dedicated conversation. */
   get needDedicated(): boolean {
-    return this.#waiting.some(({ needsDedicated }) => needsDedicated);
+    return this.#bindingWaits.some(({ needsDedicated }) => needsDedicated);
   }
 
   /** True when exactly one call is under way, and it is at this binding. */
@@ -136,13 +137,13 @@ export class SessionCalls {
       const closed = this.#closed;
       if (closed !== undefined) return subscriber.error(closed);
       const exceeded = { most: MAX_QUEUED_PER_INSTANCE, isShare: false };
-      if (this.#waiting.length >= exceeded.most)
+      if (this.#bindingWaits.length >= exceeded.most)
         return subscriber.error(tooMany('requests that wait for an instance', exceeded, 1));
-      const call = { needsDedicated, subscriber };
-      this.#waiting = [...this.#waiting, call];
+      const wait = { needsDedicated, subscriber };
+      this.#bindingWaits = [...this.#bindingWaits, wait];
       this.#session.requestBinding(needsDedicated);
       return () => {
-        this.#waiting = this.#waiting.filter((each) => each !== call);
+        this.#bindingWaits = this.#bindingWaits.filter((each) => each !== wait);
       };
     });
   }
@@ -180,9 +181,9 @@ export class SessionCalls {
     return value.endReason === undefined ? undefined : sessionEnded(value.endReason);
   }
 
-  #takeWaiting(): readonly WaitingCall[] {
-    const calls = this.#waiting;
-    this.#waiting = [];
+  #takeWaiting(): readonly BindingWait[] {
+    const calls = this.#bindingWaits;
+    this.#bindingWaits = [];
     return calls;
   }
 

@@ -65,7 +65,7 @@ export class McpParts {
   readonly #deps: McpPartsDeps;
   readonly #onFault: (thrown: unknown) => void;
   readonly #actors: BackendDeps;
-  readonly #questions: CallsWithQuestions;
+  readonly #askingCalls: CallsWithQuestions;
   readonly #statelessConversations: StatelessConversations;
   readonly #aggregate: AggregateBackends;
   readonly #backends = new Map<string, TemplateBackends>();
@@ -77,7 +77,7 @@ export class McpParts {
     this.#onFault = droppingErrors(deps.options.onFault);
     this.withheld = new WithheldItems(clock, deps.emit, deps.registry.approvals.withheldOf);
     const newId = () => deps.sessions.newId();
-    this.#questions = new CallsWithQuestions({ scheduler, held: memory.heldQuestions, clock, newId });
+    this.#askingCalls = new CallsWithQuestions({ scheduler, held: memory.heldQuestions, clock, newId });
     this.#statelessConversations = new StatelessConversations(memory.declarations, scheduler);
     this.#actors = this.#backendDeps();
     const aggregate = this.#aggregateDeps();
@@ -164,7 +164,7 @@ export class McpParts {
         return this.#of(pathName);
       },
       views: this.views,
-      questions: this.#questions,
+      askingCalls: this.#askingCalls,
       newSessionId: () => sessions.newId(),
       stateKeys,
       useOnce: useOnceIn(store, clock),
@@ -180,7 +180,7 @@ export class McpParts {
     const { fleet, sessions, userNotices$ } = this.#deps;
     const { changedCallers$ = NEVER } = this.#deps.options;
     // Ends the questions, sessions and conversations of an owner. The HTTP layer ends event streams without a session.
-    const perOwner = [this.#questions, sessions, this.#statelessConversations];
+    const perOwner = [this.#askingCalls, sessions, this.#statelessConversations];
     const changes = changedCallers$.subscribe((ownerId) => {
       Promise.all(perOwner.map((each) => each.endOf(ownerId))).catch(this.#onFault);
     });
@@ -196,7 +196,7 @@ export class McpParts {
   get owners(): ReadonlySet<string> {
     return new Set([
       ...this.#deps.sessions.owners,
-      ...this.#questions.owners,
+      ...this.#askingCalls.owners,
       ...this.#statelessConversations.owners,
     ]);
   }
@@ -207,10 +207,10 @@ export class McpParts {
     this.views.close();
     // No client could answer the questions of a call, or a question without a connection, any more, because the gateway refuses
     // new requests.
-    const dismissed = Promise.all([this.#questions.dismiss(), this.endpoint.dismiss()]);
+    const dismissed = Promise.all([this.#askingCalls.dismiss(), this.endpoint.dismiss()]);
     // Independent of the rest: a program that does not end must not delay the answers of clients.
     const closing = this.#untilIdle(graceMs).then(() =>
-      Promise.all([this.#questions.close(), this.endpoint.close(), this.#statelessConversations.close()]),
+      Promise.all([this.#askingCalls.close(), this.endpoint.close(), this.#statelessConversations.close()]),
     );
     await Promise.all([dismissed, this.#deps.sessions.closeAll(graceMs), closing]);
   }

@@ -1,4 +1,4 @@
-// Finds the instance, or the waiting call, that a modern request must go to: by the state of a call that takes
+// Finds the instance, or the asking call, that a modern request must go to: by the state of a call that takes
 // several rounds, by a cursor, or by the id of a task. The client carries states and cursors encrypted, together
 // with their instance. Ids of tasks are not encrypted: they occur in results, notifications and headers of an
 // extension that the gateway only passes on. Source: MCP 2026-07-28 basic/patterns/mrtr,
@@ -28,18 +28,18 @@ import { callKey, invalidParams, type ModernRequest, pathKey } from './modern-re
 import { StateCipher, type StateKeys } from './state-cipher.ts';
 
 /**
- * The keys of the texts that clients carry: of a state the waiting call; or the instance, and the state that it gave; the
+ * The keys of the texts that clients carry: of a state the asking call; or the instance, and the state that it gave; the
  * tool whose call the user is asked to confirm; the tool whose call was confirmed in an earlier round. Of a cursor the
  * instance, and its cursor. Clients return texts of earlier releases, so the keys stay.
  */
-const KEYS = { waitingCall: 'p', instance: 'i', own: 's', asked: 'c', confirmed: 'd', cursor: 'c' } as const;
+const KEYS = { askingCall: 'p', instance: 'i', own: 's', asked: 'c', confirmed: 'd', cursor: 'c' } as const;
 
 /**
  * The destination of a request: a call that waits for its client; or a new request, perhaps for one instance, with
  * the params that the instance understands.
  */
 type ModernTarget =
-  | { readonly waitingCallId: string; readonly answers: ReadonlyMap<string, ClientAnswer> }
+  | { readonly askingCallId: string; readonly answers: ReadonlyMap<string, ClientAnswer> }
   | {
       readonly params: JsonFields;
       readonly instanceId: string | undefined;
@@ -82,12 +82,12 @@ export class ModernAffinity {
     return isTaskMethod(method) && isTaskId(params.taskId) ? this.#byTask(request, params.taskId) : undefined;
   }
 
-  /** The id of the waiting call that a request continues; undefined when it continues none. */
-  waitingCallIdOf(request: ModernRequest): string | undefined {
+  /** The id of the asking call that a request continues; undefined when it continues none. */
+  askingCallIdOf(request: ModernRequest): string | undefined {
     const { requestState } = request.params;
     if (typeof requestState !== 'string' || !hasRounds(request.method)) return undefined;
     const content = this.#cipher.decrypt(requestState, callKey(request));
-    return waitingCallIn(content);
+    return askingCallIn(content);
   }
 
   /**
@@ -145,7 +145,7 @@ export class ModernAffinity {
   }
 
   /**
-   * The result for a call that first needs something of its client. `state` names the waiting call, the
+   * The result for a call that first needs something of its client. `state` names the asking call, the
    * instance that refused the call, or the tool.
    */
   inputRequired(
@@ -167,8 +167,8 @@ export class ModernAffinity {
     const { requestState, ...params } = request.params;
     const content =
       typeof requestState === 'string' ? this.#cipher.decrypt(requestState, callKey(request)) : undefined;
-    const waitingCallId = waitingCallIn(content);
-    if (waitingCallId !== undefined) return { waitingCallId, answers: answersOf(params) };
+    const askingCallId = askingCallIn(content);
+    if (askingCallId !== undefined) return { askingCallId, answers: answersOf(params) };
     const {
       [KEYS.asked]: asked,
       [KEYS.confirmed]: confirmed,
@@ -225,9 +225,9 @@ export function stateAt({ instanceId, confirmed }: Answered): JsonObject {
   return { [KEYS.instance]: instanceId, ...(confirmed === undefined ? {} : { [KEYS.confirmed]: confirmed }) };
 }
 
-/** The state of a retry that continues a waiting call. */
-export function stateOfWaitingCall(id: string): JsonObject {
-  return { [KEYS.waitingCall]: id };
+/** The state of a retry that continues an asking call. */
+export function stateOfAskingCall(id: string): JsonObject {
+  return { [KEYS.askingCall]: id };
 }
 
 /** The state of a retry whose user is asked to confirm the call of this tool. */
@@ -235,8 +235,8 @@ export function stateOfConfirmation(tool: string): JsonObject {
   return { [KEYS.asked]: tool };
 }
 
-function waitingCallIn(content: JsonObject | undefined): string | undefined {
-  const id = content?.[KEYS.waitingCall];
+function askingCallIn(content: JsonObject | undefined): string | undefined {
+  const id = content?.[KEYS.askingCall];
   return typeof id === 'string' ? id : undefined;
 }
 

@@ -1,11 +1,11 @@
 // One request of a modern client that is under way: writes the answer as JSON if no message came before it and it takes
 // at most a second, otherwise as an event stream.
 
+import type { AskingCalls } from '../../domain/calls/asking-calls.ts';
 import { CONFIRM, CONFIRM_MS, ConfirmationRequired } from '../../domain/calls/confirmation-required.ts';
 import { CONNECT_LINK_MS, ConnectionRequired } from '../../domain/calls/connection-required.ts';
 import type { CallReport, SourcedEvent } from '../../domain/calls/exchange.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
-import type { WaitingCalls } from '../../domain/calls/waiting-calls.ts';
 import { type ErrorCode, hasCode } from '../../domain/errors/errors.ts';
 import type { JsonFields, JsonObject, JsonText } from '../../domain/json/json.ts';
 import type { ClientQuestion, InputRequest, Notification, ServerRequest } from '../../domain/mcp/client.ts';
@@ -24,7 +24,7 @@ import {
 } from '../input-requests.ts';
 import { errorMessage, notificationMessage, RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import { infoFor } from './discover.ts';
-import { type ModernAffinity, stateAt, stateOfConfirmation, stateOfWaitingCall } from './modern-affinity.ts';
+import { type ModernAffinity, stateAt, stateOfAskingCall, stateOfConfirmation } from './modern-affinity.ts';
 import { completed, modernError, requestedVisits, resultTypeOf } from './modern-over-legacy.ts';
 import { invalidParams, type ModernRequest } from './modern-request.ts';
 
@@ -32,7 +32,7 @@ export interface ModernCallDeps {
   readonly affinity: ModernAffinity;
   readonly slowAnswerTimer: SharedTimer;
   readonly onFault: FaultListener;
-  readonly questions: WaitingCalls;
+  readonly askingCalls: AskingCalls;
 }
 
 /**
@@ -113,9 +113,9 @@ export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
   #ask(asked: ClientQuestion): void {
     const { owner, method } = this.#request;
     this.noteInstanceOf(asked);
-    const isAsked = this.#require(Object.fromEntries(asked.requests), stateOfWaitingCall(asked.id));
+    const isAsked = this.#require(Object.fromEntries(asked.requests), stateOfAskingCall(asked.id));
     if (isAsked) return;
-    const resumed = this.#deps.questions.resume(asked.id, owner.id, method, new Map());
+    const resumed = this.#deps.askingCalls.resume(asked.id, owner.id, method, new Map());
     resumed?.subscribe({ error: () => undefined }).unsubscribe();
   }
 

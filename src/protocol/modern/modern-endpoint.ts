@@ -40,7 +40,7 @@ import {
 
 interface ModernOptions
   extends CommonOptions,
-    Pick<EndpointOptions, 'questions' | 'stateKeys' | 'declarations' | 'useOnce'> {
+    Pick<EndpointOptions, 'askingCalls' | 'stateKeys' | 'declarations' | 'useOnce'> {
   readonly tasks: KnownTasks;
 }
 
@@ -53,7 +53,7 @@ export class ModernEndpoint {
   readonly #useOnce: ModernOptions['useOnce'];
 
   constructor({
-    questions,
+    askingCalls,
     stateKeys,
     onFault,
     scheduler,
@@ -68,7 +68,7 @@ export class ModernEndpoint {
       affinity: new ModernAffinity(stateKeys, tasks, clock),
       slowAnswerTimer: createSlowAnswerTimer(clock, scheduler),
       onFault,
-      questions,
+      askingCalls,
     };
   }
 
@@ -139,9 +139,9 @@ export class ModernEndpoint {
           ),
         );
       default: {
-        const waitingCallId =
-          request.forward === undefined ? undefined : this.#deps.affinity.waitingCallIdOf(asked);
-        const forwarded = waitingCallId === undefined ? undefined : request.forward?.(waitingCallId);
+        const askingCallId =
+          request.forward === undefined ? undefined : this.#deps.affinity.askingCallIdOf(asked);
+        const forwarded = askingCallId === undefined ? undefined : request.forward?.(askingCallId);
         const waiting = forwarded ?? this.#deps.affinity.untilTaskKnown(asked)?.then(() => false);
         if (waiting === undefined) return this.#begin(asked, served);
         const otherwise = (isForwarded: boolean): void => {
@@ -178,15 +178,15 @@ export class ModernEndpoint {
     from: McpRequest,
     report: CallReport,
   ): Observable<SourcedEvent | ClientQuestion> {
-    const { affinity, questions } = this.#deps;
+    const { affinity, askingCalls } = this.#deps;
     const target = affinity.targetOf(asked);
     if (target === undefined) return this.#exchange(asked, from, { report }); // nearly always
-    if (!('waitingCallId' in target)) {
+    if (!('askingCallId' in target)) {
       const { confirmation } = target;
       const send = (confirmed?: string) => this.#exchange(asked, from, { report, ...target, confirmed });
       return confirmation === undefined ? send() : this.#whenUsed(asked, confirmation, send);
     }
-    const resumed = questions.resume(target.waitingCallId, asked.owner.id, asked.method, target.answers);
+    const resumed = askingCalls.resume(target.askingCallId, asked.owner.id, asked.method, target.answers);
     if (resumed === undefined) throw invalidParams(CALL_LOST, { reason: 'call_lost' });
     return resumed;
   }
@@ -221,7 +221,7 @@ export class ModernEndpoint {
     const { method, owner, backends } = asked;
     const { tools } = owner;
     const { profile } = asked.envelope;
-    const { questions } = this.#deps;
+    const { askingCalls } = this.#deps;
     const { requestId } = from;
     const usual = { method, params, report, requestId };
     // The use of a confirmed state is recorded already.
@@ -236,7 +236,7 @@ export class ModernEndpoint {
       : usual;
     const events$ = backends.exchange(request, { owner, profile, instanceId });
     if (!hasRounds(method) || !acceptsServerRequests(profile)) return events$;
-    return questions.follow(owner.id, method, holdingBody(events$, from)); // it may outlive its HTTP request
+    return askingCalls.follow(owner.id, method, holdingBody(events$, from)); // it may outlive its HTTP request
   }
 
   /** False also while that cannot be recorded. */

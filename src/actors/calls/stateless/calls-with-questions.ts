@@ -3,8 +3,8 @@
 
 import { Observable, Subscription } from 'rxjs';
 import { isOfSameUser } from '../../../domain/accounts/account.ts';
+import type { AskingCalls } from '../../../domain/calls/asking-calls.ts';
 import type { SourcedEvent } from '../../../domain/calls/exchange.ts';
-import type { WaitingCalls } from '../../../domain/calls/waiting-calls.ts';
 import { backendUnavailable, callCutOff } from '../../../domain/errors/backend-errors.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import { type ClientAnswer, type ClientQuestion, QUESTION_REFUSALS } from '../../../domain/mcp/client.ts';
@@ -23,7 +23,7 @@ interface CallsWithQuestionsOptions extends Timing {
 }
 
 /** The calls whose client was asked, and has not got their end yet. */
-export class CallsWithQuestions implements WaitingCalls, AskingCallTable {
+export class CallsWithQuestions implements AskingCalls, AskingCallTable {
   readonly #scheduler: TaskScheduler;
   readonly alarm: Clock['alarm'];
   readonly #newId: () => string;
@@ -52,7 +52,7 @@ export class CallsWithQuestions implements WaitingCalls, AskingCallTable {
   }
 
   /**
-   * See WaitingCalls.follow. A waiting call continues until its deadline, and its end is kept for
+   * See AskingCalls.follow. A waiting call continues until its deadline, and its end is kept for
    * UNREAD_END_MS. Errors with QUEUE_FULL when LIMITS.callsAwaitingClient calls wait, or the owner's share of
    * them. Calls whose exchange has ended are not counted there: when too many are kept, the oldest are given up.
    */
@@ -86,7 +86,7 @@ export class CallsWithQuestions implements WaitingCalls, AskingCallTable {
   }
 
   /**
-   * See WaitingCalls.resume. Questions without an answer stay open and are asked again. Unsubscribing before the end
+   * See AskingCalls.resume. Questions without an answer stay open and are asked again. Unsubscribing before the end
    * cancels the exchange. The observable is for one subscriber, which subscribes at once.
    */
   resume(

@@ -5,7 +5,7 @@ import type { ClientAnswer, ClientQuestion } from '../mcp/client.ts';
 import type { SourcedEvent } from './exchange.ts';
 
 /** Lets calls wait for answers of their clients, and continues them. */
-export interface WaitingCalls {
+export interface AskingCalls {
   /**
    * Passes on the events of an exchange. When the backend asks its client something, the call waits for it: the
    * subscriber gets one ClientQuestion and completes, and the exchange continues without a subscriber.
