@@ -4,6 +4,11 @@
 import { timingSafeEqual } from 'node:crypto';
 import { LIMITS } from './limits.ts';
 
+/** The words of these lines: a list of names that would take a line for each. */
+export function wordsIn(...lines: readonly string[]): readonly string[] {
+  return lines.join(' ').split(' ');
+}
+
 /** True for text without NUL characters and lone surrogates, which no database, backend or log must get. */
 export function isCleanText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');

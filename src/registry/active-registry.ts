@@ -323,19 +323,21 @@ export class ActiveRegistry {
 
 /** The fields that cannot change during a session. */
 const BACKEND = [
-  ...([
-    'locked',
-    'nodeId',
-    'transport',
-    'endpoint',
-    'command',
-    'args',
-    'workingDir',
-    'era',
-    'force',
-  ] as const),
-  ...(['container', 'env', 'secretEnv', 'headers', 'auth'] as const),
-];
+  'locked',
+  'nodeId',
+  'transport',
+  'endpoint',
+  'command',
+  'args',
+  'workingDir',
+  'era',
+  'force',
+  'container',
+  'env',
+  'secretEnv',
+  'headers',
+  'auth',
+] as const;
 
 /** Unique, and no server id, because template names contain no slash. */
 function instanceKeyOf({ template, id }: InstanceDefinition): string {

@@ -2,13 +2,13 @@
 // hop-by-hop headers.
 
 import type { ForwardedRequest } from '../../domain/nodes/forwarding.ts';
-import type { HttpHeaders } from '../../domain/text.ts';
+import { type HttpHeaders, wordsIn } from '../../domain/text.ts';
 import { PEER_HEADERS } from './peer-protocol.ts';
 
 /** The headers of the client that cross, besides those that begin with `mcp-`. */
-const CROSSING = [
-  ...['accept', 'content-type', 'last-event-id', 'sec-fetch-mode', 'traceparent', 'tracestate', 'user-agent'],
-];
+const CROSSING = wordsIn(
+  'accept content-type last-event-id sec-fetch-mode traceparent tracestate user-agent',
+);
 
 /** Head and body of a forwarded request. `host`: for the header of this name, which HTTP/1.1 requires. */
 export function peerRequestText(request: ForwardedRequest, host: string, token: string): string | Buffer {

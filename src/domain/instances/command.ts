@@ -2,6 +2,8 @@
 // scope `admin` may register (a command is code that this machine runs), and which variables of the gateway
 // programs get. Source: ADR 20, ADR 52.
 
+import { wordsIn } from '../text.ts';
+
 /** The words, or the reason why there are none: an unclosed quote. */
 type CommandWords = { readonly words: readonly string[] } | { readonly problem: string };
 
@@ -94,59 +96,19 @@ export function commandRefusal(
  * by the file or the server that they name. Source: ADR 52.
  */
 const LOADS_OTHER_CODE = new RegExp(
-  `^(?:${[
-    ...['PATH', 'PATHEXT', 'COMSPEC', 'LD_.*', 'DYLD_.*', 'GCONV_PATH', 'OPENSSL_.*'],
-    ...['HOME', 'USERPROFILE', '(?:LOCAL)?APPDATA', 'XDG_.*'],
-    ...[
-      'ENV',
-      'BASH_.*',
-      'SHELL',
-      'SHELLOPTS',
-      'PS4',
-      'PROMPT_COMMAND',
-      'ZDOTDIR',
-      'EDITOR',
-      'VISUAL',
-      'PAGER',
-      'BROWSER',
-    ],
-    ...[
-      'NODE_(?!ENV$).*',
-      'DENO_.*',
-      'BUN_.*',
-      'ELECTRON_.*',
-      'PYTHON.*',
-      'PERL.*',
-      'RUBY.*',
-      'PHPRC',
-      'PHP_INI_.*',
-      'LUA_.*',
-    ],
-    ...['_?JAVA_.*', 'JDK_.*', 'CLASSPATH', 'DOTNET_.*', 'CORECLR_.*', 'ERL_.*'],
-    ...[
-      'NPM_CONFIG_.*',
-      'PNPM_.*',
-      'YARN_.*',
-      'COREPACK_.*',
-      'UV_.*',
-      'PIP_.*',
-      'PIPX_.*',
-      'GEM_.*',
-      'BUNDLE_.*',
-    ],
-    ...[
-      'SSL_CERT_.*',
-      'REQUESTS_CA_BUNDLE',
-      'CURL_CA_BUNDLE',
-      'DOCKER_(?:HOST|CONFIG|CONTEXT)',
-      'SSH_ASKPASS',
-      'KUBECONFIG',
-      'AWS_CONFIG_FILE',
-    ],
-    ...['CARGO_.*', 'GOPROXY', 'GOFLAGS', 'GOENV'],
+  `^(?:${wordsIn(
+    'PATH PATHEXT COMSPEC LD_.* DYLD_.* GCONV_PATH OPENSSL_.*',
+    'HOME USERPROFILE (?:LOCAL)?APPDATA XDG_.*',
+    'ENV BASH_.* SHELL SHELLOPTS PS4 PROMPT_COMMAND ZDOTDIR EDITOR VISUAL PAGER BROWSER',
+    'NODE_(?!ENV$).* DENO_.* BUN_.* ELECTRON_.* PYTHON.* PERL.* RUBY.* PHPRC PHP_INI_.* LUA_.*',
+    '_?JAVA_.* JDK_.* CLASSPATH DOTNET_.* CORECLR_.* ERL_.*',
+    'NPM_CONFIG_.* PNPM_.* YARN_.* COREPACK_.* UV_.* PIP_.* PIPX_.* GEM_.* BUNDLE_.*',
+    'SSL_CERT_.* REQUESTS_CA_BUNDLE CURL_CA_BUNDLE DOCKER_(?:HOST|CONFIG|CONTEXT) SSH_ASKPASS',
+    'KUBECONFIG AWS_CONFIG_FILE',
+    'CARGO_.* GOPROXY GOFLAGS GOENV',
     'GIT_(?:ASKPASS|CONFIG.*|EDITOR|EXEC_PATH|EXTERNAL_DIFF|PAGER|PROXY_COMMAND|SEQUENCE_EDITOR|SSH.*|TEMPLATE_DIR)',
     'GIT_(?:DIR|WORK_TREE|COMMON_DIR)',
-  ].join('|')})$`,
+  ).join('|')})$`,
   'i',
 );
 
@@ -165,16 +127,18 @@ const PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'];
 export const PASS_ENV: readonly string[] = [
   ...PROXIES,
   ...PROXIES.map((name) => name.toLowerCase()),
-  ...['npm_config_proxy', 'npm_config_https_proxy', 'npm_config_noproxy', 'npm_config_cafile'],
-  ...['SSL_CERT_FILE', 'SSL_CERT_DIR', 'NODE_EXTRA_CA_CERTS', 'NODE_USE_SYSTEM_CA'],
-  ...['REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE', 'PIP_CERT', 'UV_SYSTEM_CERTS', 'UV_NATIVE_TLS'],
+  ...wordsIn(
+    'npm_config_proxy npm_config_https_proxy npm_config_noproxy npm_config_cafile',
+    'SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS NODE_USE_SYSTEM_CA',
+    'REQUESTS_CA_BUNDLE CURL_CA_BUNDLE PIP_CERT UV_SYSTEM_CERTS UV_NATIVE_TLS',
+  ),
 ];
 
 /** The variables of an environment, by name. */
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 const COMMON_VARIABLES = ['PATH', 'HOME', 'LANG'];
-const WINDOWS_VARIABLES = 'SystemRoot ComSpec PATHEXT TEMP TMP USERPROFILE APPDATA LOCALAPPDATA'.split(' ');
+const WINDOWS_VARIABLES = wordsIn('SystemRoot ComSpec PATHEXT TEMP TMP USERPROFILE APPDATA LOCALAPPDATA');
 
 /** `user:password@`, perhaps after a scheme. */
 const CREDENTIALS = /^(?:[a-z][a-z0-9+.-]*:\/\/)?[^/\\]*@/i;

@@ -2,7 +2,7 @@
 // Sources: MCP specification revisions 2024-11-05 to 2026-07-28; the levels are those of RFC 5424 section 6.2.1.
 
 import { isFields, isJsonObject, type JsonFields, type JsonObject } from '../json/json.ts';
-import { caseless } from '../text.ts';
+import { caseless, wordsIn } from '../text.ts';
 
 /** Revisions with the `initialize` handshake, newest first. */
 export const LEGACY_VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const;
@@ -288,9 +288,7 @@ export function withoutMeta(params: JsonFields, keys: readonly string[]): JsonFi
 }
 
 /** The log levels, from the least to the most severe. */
-const LEVELS: readonly unknown[] = [
-  ...['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'],
-];
+const LEVELS: readonly unknown[] = wordsIn('debug info notice warning error critical alert emergency');
 
 export function isLogLevel(level: unknown): level is string {
   return LEVELS.includes(level);

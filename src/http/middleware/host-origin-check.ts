@@ -8,6 +8,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Next } from 'koa';
 import { originNotAllowed } from '../../domain/errors/request-errors.ts';
 import { LOCAL_HOST } from '../../domain/local-address.ts';
+import { wordsIn } from '../../domain/text.ts';
 import type { Proxies } from '../callers/proxies.ts';
 import type { HttpContext, HttpMiddleware } from '../context.ts';
 import { HTTP_LIMITS } from '../http-limits.ts';
@@ -130,16 +131,16 @@ function shareWith(
   return undefined;
 }
 
-const EXPOSED_HEADERS = [
-  ...['X-Request-ID', 'X-Instance-ID', 'Retry-After', 'WWW-Authenticate', 'Location', 'X-Total-Count'],
-  ...['X-Next-Cursor', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'Mcp-Session-Id'],
-].join(', ');
+const EXPOSED_HEADERS = wordsIn(
+  'X-Request-ID X-Instance-ID Retry-After WWW-Authenticate Location X-Total-Count',
+  'X-Next-Cursor X-RateLimit-Limit X-RateLimit-Remaining X-RateLimit-Reset Mcp-Session-Id',
+).join(', ');
 
 /** Headers that a page may send. Not `X-Stagedoor-Console`, with which the session cookie is accepted. */
-const ALLOWED_HEADERS: readonly string[] = [
-  ...['Accept', 'Authorization', 'Content-Type', 'X-API-Key', 'X-Request-ID', 'Last-Event-ID'],
-  ...['Mcp-Session-Id', 'MCP-Protocol-Version', 'Mcp-Method', 'Mcp-Name'],
-];
+const ALLOWED_HEADERS = wordsIn(
+  'Accept Authorization Content-Type X-API-Key X-Request-ID Last-Event-ID',
+  'Mcp-Session-Id MCP-Protocol-Version Mcp-Method Mcp-Name',
+);
 
 /** Headers named by tools. Source: MCP 2026-07-28 basic/transports/streamable-http, custom headers. */
 const PARAMETER_HEADER = /^mcp-param-[a-z0-9_-]{1,64}$/i;

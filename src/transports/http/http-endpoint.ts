@@ -8,6 +8,7 @@ import { isLoopback } from '../../domain/local-address.ts';
 import { EVENT_STREAM_TYPE, MCP_ACCEPT } from '../../domain/mcp/media-types.ts';
 import type { InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
 import type { UserShares } from '../../domain/memory/user-shares.ts';
+import { wordsIn } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ConnectionPool } from '../../net/http1/connection-pool.ts';
 import { type Connector, guardedConnector } from '../../net/http1/connector.ts';
@@ -222,11 +223,13 @@ const MAX_CONNECTIONS =
   SPARE_CONNECTIONS;
 
 /** Headers that belong to HTTP or to MCP: a definition cannot set them. */
-const PROTOCOL_HEADERS: ReadonlySet<string> = new Set([
-  ...['host', 'connection', 'keep-alive', 'content-length', 'transfer-encoding', 'upgrade', 'expect', 'te'],
-  ...['trailer', 'content-type', 'accept', 'accept-encoding'],
-  ...['mcp-session-id', 'mcp-protocol-version', 'mcp-method', 'mcp-name', 'last-event-id'],
-]);
+const PROTOCOL_HEADERS: ReadonlySet<string> = new Set(
+  wordsIn(
+    'host connection keep-alive content-length transfer-encoding upgrade expect te',
+    'trailer content-type accept accept-encoding',
+    'mcp-session-id mcp-protocol-version mcp-method mcp-name last-event-id',
+  ),
+);
 
 /** The headers of a definition without those that the protocol owns. */
 function ownHeaders(headers: Headers): Record<string, string> {

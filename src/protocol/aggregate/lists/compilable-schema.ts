@@ -3,6 +3,7 @@
 // Source: ADR 116.
 
 import { isJsonObject, type JsonObject, JsonText } from '../../../domain/json/json.ts';
+import { wordsIn } from '../../../domain/text.ts';
 
 /** True for a schema that compiles. It must not be nested deeper than LIMITS.nestingDepth. */
 export function compiles(root: JsonObject): boolean {
@@ -250,25 +251,14 @@ const number: Check = (value) => Number.isFinite(value instanceof JsonText ? Num
 const anything: Check = () => true;
 const nothing: Check = () => false;
 
-const TYPES: ReadonlySet<unknown> = new Set([
-  ...['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'],
-]);
+const TYPES: ReadonlySet<unknown> = new Set(wordsIn('array boolean integer null number object string'));
 const isType: Check = (value) => TYPES.has(value);
 
 /** Keywords with one schema. */
-const WITH_SCHEMA = [
-  ...[
-    'additionalItems',
-    'additionalProperties',
-    'contains',
-    'contentSchema',
-    'else',
-    'if',
-    'not',
-    'propertyNames',
-  ],
-  ...['then', 'unevaluatedItems', 'unevaluatedProperties'],
-];
+const WITH_SCHEMA = wordsIn(
+  'additionalItems additionalProperties contains contentSchema else if not propertyNames',
+  'then unevaluatedItems unevaluatedProperties',
+);
 
 /** Keywords whose schemas check the same value. */
 const IN_PLACE = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else'];
