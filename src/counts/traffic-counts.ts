@@ -126,8 +126,7 @@ export class TrafficCounts {
   #started = 0;
   #refused = 0;
   #lastProbeAtMs: number | null = null;
-  /** False while changes of other nodes cannot be read. */
-  isRegistryCurrent = true;
+  #isRegistryCurrent = true;
 
   /** Counts until the events complete. */
   constructor(events$: Observable<GatewayEvent>, { clock, hasTemplate, hasView }: TrafficCountsOptions) {
@@ -141,6 +140,11 @@ export class TrafficCounts {
 
   get uptimeSeconds(): number {
     return Math.floor((this.#now() - this.#startedAtMs) / 1000);
+  }
+
+  /** False while changes of other nodes cannot be read. */
+  get isRegistryCurrent(): boolean {
+    return this.#isRegistryCurrent;
   }
 
   /** The times of all exchanges with an answer. */
@@ -227,11 +231,19 @@ export class TrafficCounts {
           for (const { views } of this.#templates.values()) views.delete(event.view);
         break;
       case 'registry.behind':
-        this.isRegistryCurrent = false;
+        this.#isRegistryCurrent = false;
         break;
       case 'registry.current':
-        this.isRegistryCurrent = true;
+        this.#isRegistryCurrent = true;
         break;
+      default:
+        this.#countClients(event);
+    }
+  }
+
+  /** Counts the sessions and dedicated processes of clients. */
+  #countClients(event: GatewayEvent): void {
+    switch (event.type) {
       case 'session.opened':
         add(this.#tallyOf(event.template).sessions, { open: 1, opened: 1 });
         this.#change(event.serverId, 1, 0);
