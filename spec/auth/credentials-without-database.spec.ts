@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../src/domain/accounts/principal.ts';
 import { invalidCredentials } from '../../src/domain/errors/account-errors.ts';
 import type { RevisionChange } from '../../src/persistence/revision-watch.ts';
 import { suite } from '../helpers/suite.ts';

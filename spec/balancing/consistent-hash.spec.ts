@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { STRATEGIES } from '../../src/balancing/strategies.ts';
 import type { StrategyOptions } from '../../src/balancing/strategy-types.ts';
-import { grantPrincipalId } from '../../src/domain/accounts/account.ts';
+import { grantPrincipalId } from '../../src/domain/accounts/principal.ts';
 import { type JsonFields, JsonText } from '../../src/domain/json/json.ts';
 import { suite } from '../helpers/suite.ts';
 import {

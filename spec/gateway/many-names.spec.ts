@@ -3,7 +3,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { getHeapSnapshot, queryObjects } from 'node:v8';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../src/domain/accounts/principal.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { serving, text } from '../helpers/backends/function-backend.ts';
 import { collectGarbage } from '../helpers/garbage.ts';

@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import { Subject, type Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { TrafficCounts } from '../../src/counts/traffic-counts.ts';
-import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
+import { ANONYMOUS, type Principal } from '../../src/domain/accounts/principal.ts';
 import type { CallOutcome } from '../../src/domain/calls/exchange-event.ts';
 import type { GatewayEvent } from '../../src/domain/events/events.ts';
 import type { InstanceSnapshot } from '../../src/domain/instances/instance.ts';

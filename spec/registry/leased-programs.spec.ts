@@ -1,7 +1,7 @@
 // A program that any node may run, as the gateway tells the cluster of it: whether its start failed or is refused here, and where it runs.
 
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../src/domain/accounts/principal.ts';
 import { Gateway } from '../../src/gateway/gateway.ts';
 import { instanceRecord } from '../../src/http/records/instance-record.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';

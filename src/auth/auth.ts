@@ -4,8 +4,8 @@
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import type { Config } from '../config/config.ts';
-import type { DefinedRoles } from '../domain/accounts/account.ts';
-import { ANONYMOUS, type Principal, type User, userPrincipalId } from '../domain/accounts/account.ts';
+import type { DefinedRoles, User } from '../domain/accounts/account.ts';
+import { ANONYMOUS, type Principal, userPrincipalId } from '../domain/accounts/principal.ts';
 import type { GatewayAddress } from '../domain/accounts/resource.ts';
 import { userNotFound } from '../domain/errors/account-errors.ts';
 import type { Clock } from '../domain/time/clock.ts';

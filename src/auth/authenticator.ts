@@ -1,7 +1,7 @@
 // Finds the principal of a request, and keeps verified credentials.
 
 import { hash } from 'node:crypto';
-import { type Principal, userIdsOf } from '../domain/accounts/account.ts';
+import { type Principal, userIdsOf } from '../domain/accounts/principal.ts';
 import { isRestricted, type Rights, rightsKey } from '../domain/accounts/rights.ts';
 import { authenticationRequired, invalidCredentials, tokenExpired } from '../domain/errors/account-errors.ts';
 import { asGatewayError, GatewayError, hasCode } from '../domain/errors/errors.ts';

@@ -1,8 +1,8 @@
 // Verifies one credential by its kind: an API key, a token of a login, an access token of an MCP client, or a token of another
 // issuer. authenticator.ts keeps what is verified.
 
-import { isOfIssuer, type Principal } from '../domain/accounts/account.ts';
 import type { Grant } from '../domain/accounts/grant.ts';
+import { isOfIssuer, type Principal } from '../domain/accounts/principal.ts';
 import { invalidCredentials } from '../domain/errors/account-errors.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { AccountStore } from '../persistence/store.ts';

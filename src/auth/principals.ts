@@ -7,20 +7,22 @@ import type { GroupRole } from '../config/group-roles.ts';
 import {
   type ApiKey,
   CLIENT_SCOPES,
-  countedIdOf,
   type DefinedRoles,
-  grantPrincipalId,
-  keyPrincipalId,
-  type Principal,
   type ResourcePath,
   roleRights,
   SCOPES,
   type Scope,
   scopesOfUser,
   type User,
-  userPrincipalId,
 } from '../domain/accounts/account.ts';
 import type { Grant } from '../domain/accounts/grant.ts';
+import {
+  countedIdOf,
+  grantPrincipalId,
+  keyPrincipalId,
+  type Principal,
+  userPrincipalId,
+} from '../domain/accounts/principal.ts';
 import { commonRights, isRestricted, type Rights, type RightsLists } from '../domain/accounts/rights.ts';
 import type { AccessClaims } from './grants/access-tokens.ts';
 

@@ -12,7 +12,7 @@ import {
   keyPrincipalId,
   userIdsOf,
   userPrincipalId,
-} from '../domain/accounts/account.ts';
+} from '../domain/accounts/principal.ts';
 import { hasCode } from '../domain/errors/errors.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { type Clock, clockSteps, MAX_SKEW_MS } from '../domain/time/clock.ts';

@@ -4,7 +4,8 @@
 import type { Provider } from 'oidc-provider';
 import type { AccessTokens, SignedClaims } from '../auth/grants/access-tokens.ts';
 import { PROVIDER_CALLBACK } from '../config/provider-settings.ts';
-import { CLIENT_SCOPES, userPrincipalId } from '../domain/accounts/account.ts';
+import { CLIENT_SCOPES } from '../domain/accounts/account.ts';
+import { userPrincipalId } from '../domain/accounts/principal.ts';
 import { asGatewayError, hasCode } from '../domain/errors/errors.ts';
 import { jsonIn } from '../domain/json/json.ts';
 import { UserAmounts } from '../domain/memory/user-shares.ts';

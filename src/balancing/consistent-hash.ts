@@ -1,6 +1,6 @@
 // The strategy `consistent_hash`: equal keys lead to the same candidate. Also reads the key of a call.
 
-import { ANONYMOUS, countedIdOf } from '../domain/accounts/account.ts';
+import { ANONYMOUS, countedIdOf } from '../domain/accounts/principal.ts';
 import { isFields, type JsonFields, JsonText } from '../domain/json/json.ts';
 import { memberBytes } from '../domain/json/json-scanner.ts';
 import { hashOf, mixed } from '../domain/nodes/rendezvous.ts';

@@ -3,7 +3,7 @@
 import type Koa from 'koa';
 import type { Middleware, Next, ParameterizedContext } from 'koa';
 import type { RateLimit } from '../auth/limits/rate-limiter.ts';
-import type { Principal } from '../domain/accounts/account.ts';
+import type { Principal } from '../domain/accounts/principal.ts';
 import type { ErrorCode, GatewayError } from '../domain/errors/errors.ts';
 import type { JsonFields } from '../domain/json/json.ts';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';

@@ -1,6 +1,6 @@
 // The history of the load: the totals of each 10 s of the last hour, with or without readers. Source: ADR 126.
 
-import { mayDo, type Principal } from '../domain/accounts/account.ts';
+import { mayDo, type Principal } from '../domain/accounts/principal.ts';
 import { hasAllTemplates } from '../domain/accounts/rights.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { Sample, type SampledGateway, type Totals } from './samples.ts';

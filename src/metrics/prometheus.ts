@@ -9,7 +9,7 @@ import type { Registry } from 'prom-client';
 import { BUCKET_SECONDS, type BucketCounts } from '../counts/bucket-counts.ts';
 import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import { increment } from '../counts/traffic-counts.ts';
-import type { Principal } from '../domain/accounts/account.ts';
+import type { Principal } from '../domain/accounts/principal.ts';
 import { hasAllTemplates, mayUse, rightsKey } from '../domain/accounts/rights.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
 import type { InstanceSnapshot } from '../domain/instances/instance.ts';

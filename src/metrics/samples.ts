@@ -21,7 +21,7 @@ import {
   type TemplateCounts,
   tallyOf,
 } from '../counts/traffic-counts.ts';
-import { mayDo, type Principal } from '../domain/accounts/account.ts';
+import { mayDo, type Principal } from '../domain/accounts/principal.ts';
 import { mayUse, rightsKey } from '../domain/accounts/rights.ts';
 import type { InstanceSnapshot } from '../domain/instances/instance.ts';
 import { ticks$, timer$ } from '../domain/time/clock-streams.ts';

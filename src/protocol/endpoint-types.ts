@@ -2,7 +2,7 @@
 // them.
 
 import { defer, finalize, type Observable } from 'rxjs';
-import type { Principal } from '../domain/accounts/account.ts';
+import type { Principal } from '../domain/accounts/principal.ts';
 import type { AskingCalls } from '../domain/calls/asking-calls.ts';
 import type { CallReport } from '../domain/calls/exchange.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';

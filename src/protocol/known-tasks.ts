@@ -2,7 +2,7 @@
 // about a task to its instance, and refuses those about tasks of other owners, or of tools that the caller may not call any
 // more. For a task that did not begin on this node, the other nodes are asked once.
 
-import { countedIdOf } from '../domain/accounts/account.ts';
+import { countedIdOf } from '../domain/accounts/principal.ts';
 import { mayCall } from '../domain/accounts/rights.ts';
 import { tooMany } from '../domain/errors/request-errors.ts';
 import { isJsonObject, type JsonText } from '../domain/json/json.ts';

@@ -19,7 +19,7 @@ import {
   tap,
   throwError,
 } from 'rxjs';
-import { userIdIn } from '../domain/accounts/account.ts';
+import { userIdIn } from '../domain/accounts/principal.ts';
 import {
   type ConnectionRequired,
   type ConnectLink,

@@ -10,7 +10,7 @@ import {
   WaitQueue,
 } from '../../../src/actors/fleet/wait-queue.ts';
 import { CallCounter, MAX_QUEUED_PER_INSTANCE } from '../../../src/actors/instances/call-counter.ts';
-import { grantPrincipalId } from '../../../src/domain/accounts/account.ts';
+import { grantPrincipalId } from '../../../src/domain/accounts/principal.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { spreadClock, systemClock } from '../../../src/domain/time/clock.ts';
 import { suite } from '../../helpers/suite.ts';

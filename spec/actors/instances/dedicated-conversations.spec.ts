@@ -7,7 +7,7 @@ import {
   DedicatedConversations,
   type DedicatedConversationsOptions,
 } from '../../../src/actors/instances/dedicated-conversations.ts';
-import { ANONYMOUS, grantPrincipalId } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, grantPrincipalId } from '../../../src/domain/accounts/principal.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import type { TransportKind } from '../../../src/domain/instances/transport-kinds.ts';

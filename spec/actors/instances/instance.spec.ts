@@ -3,7 +3,7 @@
 import type { Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
-import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/principal.ts';
 import { asGatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { openOwn } from '../../helpers/backends/harness.ts';

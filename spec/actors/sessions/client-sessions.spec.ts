@@ -9,7 +9,7 @@ import { SESSION_ACTOR_ID } from '../../../src/actors/fleet/root.machine.ts';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { UNUSED_MS } from '../../../src/actors/sessions/idle-sweep.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
-import { grantPrincipalId } from '../../../src/domain/accounts/account.ts';
+import { grantPrincipalId } from '../../../src/domain/accounts/principal.ts';
 import type { EndReason } from '../../../src/domain/errors/session-ends.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { profileBytes } from '../../../src/domain/mcp/client.ts';

@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { EXTENSION_IDLE_MS } from '../../../src/actors/instances/dedicated-conversation.ts';
-import { grantPrincipalId } from '../../../src/domain/accounts/account.ts';
+import { grantPrincipalId } from '../../../src/domain/accounts/principal.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {

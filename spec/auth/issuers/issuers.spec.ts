@@ -7,7 +7,7 @@ import { Passwords } from '../../../src/auth/accounts/passwords.ts';
 import { composeAuth } from '../../../src/auth/auth.ts';
 import { Issuers } from '../../../src/auth/issuers/issuers.ts';
 import type { IssuerSetting } from '../../../src/config/issuer-settings.ts';
-import { countedIdOf, nameOf, type Principal } from '../../../src/domain/accounts/account.ts';
+import { countedIdOf, nameOf, type Principal } from '../../../src/domain/accounts/principal.ts';
 import { GatewayAddress } from '../../../src/domain/accounts/resource.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';

@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { RateLimiter, type SharedCounter } from '../../../src/auth/limits/rate-limiter.ts';
-import type { Principal } from '../../../src/domain/accounts/account.ts';
+import type { Principal } from '../../../src/domain/accounts/principal.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { suite } from '../../helpers/suite.ts';
 import { START_MS } from '../auth-harness.ts';

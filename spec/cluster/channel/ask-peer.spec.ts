@@ -3,7 +3,7 @@
 import { getEventListeners, once } from 'node:events';
 import * as assert from 'uvu/assert';
 import { peerAnswer } from '../../../src/cluster/channel/ask-peer.ts';
-import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/principal.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { newSessionId } from '../../../src/domain/nodes/life.ts';
 import { messageOf } from '../../helpers/outcome.ts';

@@ -10,7 +10,7 @@ import { InstanceListener } from '../../../src/cluster/channel/instances/instanc
 import { INSTANCE_PATHS } from '../../../src/cluster/channel/peer-protocol.ts';
 import { channelKeys } from '../../../src/cluster/channel/trust/channel-keys.ts';
 import { TokenIssuer, TokenVerifier } from '../../../src/cluster/channel/trust/peer-tokens.ts';
-import type { Principal } from '../../../src/domain/accounts/account.ts';
+import type { Principal } from '../../../src/domain/accounts/principal.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { openRaw, sendRaw, untilClosed } from '../../helpers/clients/raw-http.ts';

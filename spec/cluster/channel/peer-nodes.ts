@@ -10,7 +10,7 @@ import type { PeerTls } from '../../../src/cluster/channel/trust/peer-tls.ts';
 import { TokenVerifier } from '../../../src/cluster/channel/trust/peer-tokens.ts';
 import type { ReachableLife } from '../../../src/cluster/reachable-life.ts';
 import { ClusterCounts } from '../../../src/counts/cluster-counts.ts';
-import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/principal.ts';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { ForwardedCaller, Forwarding, Hop } from '../../../src/domain/nodes/forwarding.ts';
 import { newSessionId } from '../../../src/domain/nodes/life.ts';

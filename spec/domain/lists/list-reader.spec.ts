@@ -1,7 +1,7 @@
 // Reading lists: which one is refused for its values, which page is cut while it waits to be parsed, and what equal lists share.
 
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/principal.ts';
 import type { SourcedAnswer } from '../../../src/domain/calls/exchange.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { ListReader, type ReadList } from '../../../src/domain/lists/list-reader.ts';

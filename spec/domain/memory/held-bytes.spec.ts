@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { QUEUE_WAIT_MS } from '../../../src/actors/fleet/wait-queue.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
-import { ANONYMOUS, grantPrincipalId } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, grantPrincipalId } from '../../../src/domain/accounts/principal.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   CONNECTION_BYTES,

@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { grantPrincipalId } from '../../../src/domain/accounts/account.ts';
+import { grantPrincipalId } from '../../../src/domain/accounts/principal.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { FairSlots, type FairSlotsOptions } from '../../../src/domain/time/fair-slots.ts';
 import { codeOf } from '../../helpers/outcome.ts';

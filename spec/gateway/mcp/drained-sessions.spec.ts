@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { rowKeyOf } from '../../../src/actors/sessions/rows/stored-row.ts';
-import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/principal.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { RELEASED } from '../../../src/domain/nodes/life.ts';
 import type { SessionHolders } from '../../../src/domain/sessions/session-holder.ts';

@@ -3,7 +3,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import type { Principal } from '../../../src/domain/accounts/account.ts';
+import type { Principal } from '../../../src/domain/accounts/principal.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { serving, text } from '../../helpers/backends/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';

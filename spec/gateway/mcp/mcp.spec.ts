@@ -4,7 +4,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/principal.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';

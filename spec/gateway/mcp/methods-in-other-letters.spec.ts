@@ -2,7 +2,7 @@
 // the method, such as the right to a tool, would not be asked for them.
 
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/principal.ts';
 import { ToolRights } from '../../../src/domain/accounts/rights.ts';
 import { isLikeMcp } from '../../../src/domain/mcp/mcp.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';

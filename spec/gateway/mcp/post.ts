@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/principal.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';

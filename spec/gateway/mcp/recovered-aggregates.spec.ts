@@ -3,7 +3,7 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/principal.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
 import { rpcFailureOf } from '../../../src/protocol/rpc.ts';

@@ -5,7 +5,7 @@ import { Subject } from 'rxjs';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import { ClientSessions } from '../../../src/actors/sessions/client-sessions.ts';
 import type { TemplatePolicy } from '../../../src/balancing/policy.ts';
-import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/principal.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import { isJsonObject, type JsonObject } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';

@@ -2,7 +2,7 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/principal.ts';
 import { isJsonObject, type JsonObject } from '../../../src/domain/json/json.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
 import type { ListStore } from '../../../src/persistence/store.ts';

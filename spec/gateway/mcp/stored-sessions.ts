@@ -1,7 +1,7 @@
 // Sessions with one template in several lives of a node, and the operations on the store that they cost. A life ends here as with
 // `kill -9`: the gateway of the next one opens the store while the one before still runs, and that one is not asked any more.
 
-import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/principal.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';

@@ -2,7 +2,7 @@
 // template, at that of all templates and in views.
 
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/principal.ts';
 import { ToolRights } from '../../../src/domain/accounts/rights.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';

@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { logEvents } from '../../../src/cli/foreground/event-log.ts';
-import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/principal.ts';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';

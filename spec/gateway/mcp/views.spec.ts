@@ -1,7 +1,7 @@
 // Views for MCP clients of both eras, over a gateway with functions as backends.
 
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/principal.ts';
 import { ToolRights } from '../../../src/domain/accounts/rights.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { ViewDefinition } from '../../../src/domain/views/view.ts';

@@ -2,7 +2,7 @@
 // at the paths of its template it hides no others.
 
 import * as assert from 'uvu/assert';
-import type { Principal } from '../../../src/domain/accounts/account.ts';
+import type { Principal } from '../../../src/domain/accounts/principal.ts';
 import type { GatewayEvents } from '../../../src/domain/events/events.ts';
 import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';

@@ -16,7 +16,7 @@ import type { TrustOf } from '../../../src/actors/instances/tool-trust.ts';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { ClientSessions } from '../../../src/actors/sessions/client-sessions.ts';
 import { DEFAULT_POLICY, type TemplatePolicy } from '../../../src/balancing/policy.ts';
-import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/principal.ts';
 import type { ExchangeOptions, ExchangeRequest, SourcedEvent } from '../../../src/domain/calls/exchange.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import { type Delivered, GatewayError } from '../../../src/domain/errors/errors.ts';

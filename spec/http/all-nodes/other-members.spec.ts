@@ -1,7 +1,7 @@
 // The questions to the other nodes: what becomes of a long answer, and of one that several callers wait for.
 
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/principal.ts';
 import type { ForwardedAnswer } from '../../../src/domain/nodes/forwarding.ts';
 import type { ShownNode } from '../../../src/domain/nodes/nodes.ts';
 import { OtherMembers } from '../../../src/http/all-nodes/other-members.ts';

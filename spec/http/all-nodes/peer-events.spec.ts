@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { Peer } from '../../../src/cluster/channel/peer-client.ts';
-import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/principal.ts';
 import { nodeUnavailable } from '../../../src/domain/errors/node-errors.ts';
 import { compileShape } from '../../../src/domain/errors/validation.ts';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';

@@ -1,7 +1,7 @@
 // The sums of the statistics of all nodes.
 
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/principal.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { OtherMembers } from '../../../src/http/all-nodes/other-members.ts';
 import { ownStatistics, statisticsOf } from '../../../src/http/all-nodes/statistics.ts';

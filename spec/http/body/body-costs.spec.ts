@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/principal.ts';
 import { hasCode } from '../../../src/domain/errors/errors.ts';
 import { UserShares } from '../../../src/domain/memory/user-shares.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';

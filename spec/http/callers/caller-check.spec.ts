@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import * as assert from 'uvu/assert';
-import type { Principal, Scope } from '../../../src/domain/accounts/account.ts';
+import type { Scope } from '../../../src/domain/accounts/account.ts';
+import type { Principal } from '../../../src/domain/accounts/principal.ts';
 import { mayUse } from '../../../src/domain/accounts/rights.ts';
 import { tokenExpired } from '../../../src/domain/errors/account-errors.ts';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';

@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
 import type { Auth } from '../../../src/auth/auth.ts';
-import type { Principal } from '../../../src/domain/accounts/account.ts';
-import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import type { Principal } from '../../../src/domain/accounts/principal.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/principal.ts';
 import { insufficientPermissions, rateLimitExceeded } from '../../../src/domain/errors/account-errors.ts';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';

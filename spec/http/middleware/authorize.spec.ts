@@ -1,6 +1,7 @@
 import * as assert from 'uvu/assert';
 import { RateLimiter, type SharedCounter } from '../../../src/auth/limits/rate-limiter.ts';
-import type { Principal, Scope } from '../../../src/domain/accounts/account.ts';
+import type { Scope } from '../../../src/domain/accounts/account.ts';
+import type { Principal } from '../../../src/domain/accounts/principal.ts';
 import { mayUse } from '../../../src/domain/accounts/rights.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { authorize, localAccounts } from '../../../src/http/middleware/authorize.ts';

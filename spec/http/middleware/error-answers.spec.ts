@@ -4,7 +4,8 @@
 import { type Logger, pino } from 'pino';
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, type Principal, type Scope } from '../../../src/domain/accounts/account.ts';
+import type { Scope } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/principal.ts';
 import { toolExecutionFailed } from '../../../src/domain/calls/answer-errors.ts';
 import {
   authenticationRequired,

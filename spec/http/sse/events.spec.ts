@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/principal.ts';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import type { StreamEvent, StreamReader } from '../../../src/http/replies/reply.ts';

@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { NO_PRINCIPAL } from '../../../src/domain/accounts/account.ts';
+import { NO_PRINCIPAL } from '../../../src/domain/accounts/principal.ts';
 import { newSessionId } from '../../../src/domain/nodes/life.ts';
 import { LegacySse } from '../../../src/protocol/legacy/legacy-sse.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -3,7 +3,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/accounts/principal.ts';
 import { shuttingDown } from '../../../src/domain/errors/gateway-errors.ts';
 import { sessionLimit } from '../../../src/domain/errors/session-errors.ts';
 import { definedFields, type JsonObject } from '../../../src/domain/json/json.ts';

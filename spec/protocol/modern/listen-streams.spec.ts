@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/principal.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { suite } from '../../helpers/suite.ts';
 import { simulateTime } from '../../helpers/time/simulated-time.ts';

@@ -1,7 +1,7 @@
 // Harness of the modern endpoint: scripted backends, and clients that write requests of the revision. CallsWithQuestions is the
 // real one.
 
-import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/principal.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/domain/json/json.ts';
 import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
 import { byteShares, memoryBounds } from '../../../src/domain/memory/held-bytes.ts';

@@ -2,7 +2,7 @@
 // real processes: who gets which tools, and from which process.
 
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/principal.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { modernRequest, openSession, postTo } from '../../gateway/mcp/post.ts';

@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/principal.ts';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import { queueFull } from '../../../src/domain/errors/backend-errors.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';

@@ -4,7 +4,7 @@
 // at which instance. Each call is served in its own task of the scheduler, since an instance that fails or returns may
 // concern thousands of calls. Source: ADR 41, ADR 102, ADR 113.
 
-import { countedIdOf } from '../../domain/accounts/account.ts';
+import { countedIdOf } from '../../domain/accounts/principal.ts';
 import { isWithinEqualPart } from '../../domain/memory/user-shares.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';

@@ -3,7 +3,7 @@
 // 69). Clients that declare equal extensions, and cannot be asked anything, share a process (ADR 26).
 
 import { hash } from 'node:crypto';
-import { isOfSameUser } from '../../domain/accounts/account.ts';
+import { isOfSameUser } from '../../domain/accounts/principal.ts';
 import { notConnected } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import { tooMany } from '../../domain/errors/request-errors.ts';

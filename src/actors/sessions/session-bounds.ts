@@ -2,7 +2,7 @@
 // and the memory for the profiles of their clients. Each session takes a place; client-sessions.ts decides what happens when
 // there is none.
 
-import { isOfSameUser } from '../../domain/accounts/account.ts';
+import { isOfSameUser } from '../../domain/accounts/principal.ts';
 import { declarationsTooLarge, sessionLimit } from '../../domain/errors/session-errors.ts';
 import { canonicalText } from '../../domain/json/json.ts';
 import { type ClientProfile, profileBytes } from '../../domain/mcp/client.ts';

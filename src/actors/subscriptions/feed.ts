@@ -4,7 +4,7 @@
 // for hundreds of clients (ADR 357).
 
 import { Observable, of, Subject, type Subscription, switchMap, take, takeUntil } from 'rxjs';
-import { ANONYMOUS, countedIdOf } from '../../domain/accounts/account.ts';
+import { ANONYMOUS, countedIdOf } from '../../domain/accounts/principal.ts';
 import { listNotice, type Notification, type ServerMessage, updateNotice } from '../../domain/mcp/client.ts';
 import {
   announcesChanges,

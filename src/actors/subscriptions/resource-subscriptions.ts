@@ -4,7 +4,7 @@
 // turns, and each has a share (ADR 357). feed.ts distributes the updates.
 
 import type { Subscription } from 'rxjs';
-import { countedIdOf } from '../../domain/accounts/account.ts';
+import { countedIdOf } from '../../domain/accounts/principal.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable, notConnected } from '../../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';

@@ -7,18 +7,20 @@ import {
   type ApiKey,
   type ApiKeyChange,
   type CreatedId,
+  passwordIssue,
+  type User,
+  type UserChange,
+  usernameKey,
+} from '../../domain/accounts/account.ts';
+import {
   grantIdIn,
   grantPrincipalId,
   keyIdsOf,
   keyPrincipalId,
   nameWithClient,
-  passwordIssue,
-  type User,
-  type UserChange,
   userIdsOf,
-  usernameKey,
   userPrincipalId,
-} from '../../domain/accounts/account.ts';
+} from '../../domain/accounts/principal.ts';
 import { isRestricted, type RightsLists, tooLongLists } from '../../domain/accounts/rights.ts';
 import { apiKeyNotFound, keptAdmin, userNotFound } from '../../domain/errors/account-errors.ts';
 import { restOfChange } from '../../domain/errors/gateway-errors.ts';

@@ -3,14 +3,9 @@
 
 import type { Logger } from 'pino';
 import { Check } from 'typebox/schema';
-import {
-  NO_PASSWORD,
-  type SignedInBy,
-  type User,
-  usernameKey,
-  userPrincipalId,
-} from '../../domain/accounts/account.ts';
+import { NO_PASSWORD, type SignedInBy, type User, usernameKey } from '../../domain/accounts/account.ts';
 import { Username } from '../../domain/accounts/input-schemas.ts';
+import { userPrincipalId } from '../../domain/accounts/principal.ts';
 import { invalidCredentials, passwordsOff } from '../../domain/errors/account-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import type { AccountStore } from '../../persistence/store.ts';

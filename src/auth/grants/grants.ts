@@ -1,7 +1,7 @@
 // The grants of MCP clients: which are there, and their end. The authorization server makes them.
 
-import { grantPrincipalId } from '../../domain/accounts/account.ts';
 import type { Grant } from '../../domain/accounts/grant.ts';
+import { grantPrincipalId } from '../../domain/accounts/principal.ts';
 import { grantNotFound } from '../../domain/errors/account-errors.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { oauthKey, readUndamaged } from '../../persistence/oauth-rows.ts';

@@ -10,8 +10,8 @@ import {
   ROLE_SCOPES,
   scopesOfUser,
   type User,
-  userPrincipalId,
 } from '../../domain/accounts/account.ts';
+import { userPrincipalId } from '../../domain/accounts/principal.ts';
 import {
   accountDisabled,
   linkedMeanwhile,

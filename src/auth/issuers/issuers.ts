@@ -15,15 +15,17 @@ import type { ProviderSetting } from '../../config/provider-settings.ts';
 import {
   CLIENT_SCOPES,
   type DefinedRoles,
-  grantPrincipalId,
   isScope,
-  issuerPrincipalId,
-  type Principal,
   type ResourcePath,
   type Scope,
-  userPrincipalId,
 } from '../../domain/accounts/account.ts';
 import type { Grant, IssuedSubject } from '../../domain/accounts/grant.ts';
+import {
+  grantPrincipalId,
+  issuerPrincipalId,
+  type Principal,
+  userPrincipalId,
+} from '../../domain/accounts/principal.ts';
 import type { GatewayAddress } from '../../domain/accounts/resource.ts';
 import { invalidCredentials, tokenExpired } from '../../domain/errors/account-errors.ts';
 import { GatewayError } from '../../domain/errors/errors.ts';

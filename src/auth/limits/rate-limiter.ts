@@ -2,7 +2,7 @@
 // memory, where the nodes of a deployment share the limit in chunks (chunked-counter.ts). When neither answers, this process
 // counts alone and refuses no request because of that.
 
-import { countedIdOfCaller, type Principal } from '../../domain/accounts/account.ts';
+import { countedIdOfCaller, type Principal } from '../../domain/accounts/principal.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type Window, WindowCounter } from '../../domain/memory/window-counter.ts';
 import type { Clock } from '../../domain/time/clock.ts';

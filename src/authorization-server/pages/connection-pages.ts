@@ -2,7 +2,8 @@
 
 import type { Logger } from 'pino';
 import type { Auth } from '../../auth/auth.ts';
-import { roleRights, userPrincipalId } from '../../domain/accounts/account.ts';
+import { roleRights } from '../../domain/accounts/account.ts';
+import { userPrincipalId } from '../../domain/accounts/principal.ts';
 import { commonRights, mayUse } from '../../domain/accounts/rights.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { SHARED } from '../../domain/instances/account-connection.ts';

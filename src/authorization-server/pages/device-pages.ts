@@ -2,7 +2,7 @@
 // sign in, allow or deny.
 
 import type { AdapterPayload } from 'oidc-provider';
-import { userPrincipalId } from '../../domain/accounts/account.ts';
+import { userPrincipalId } from '../../domain/accounts/principal.ts';
 import { WindowCounter } from '../../domain/memory/window-counter.ts';
 import { networkOf } from '../../net/network-of.ts';
 import { oauthKey } from '../../persistence/oauth-rows.ts';

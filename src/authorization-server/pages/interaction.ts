@@ -11,9 +11,9 @@ import {
   type Scope,
   scopesOfUser,
   type User,
-  userPrincipalId,
 } from '../../domain/accounts/account.ts';
 import type { Grant } from '../../domain/accounts/grant.ts';
+import { userPrincipalId } from '../../domain/accounts/principal.ts';
 import { commonRights, mayUse, mayUseInView, type RightsLists } from '../../domain/accounts/rights.ts';
 import { WindowCounter } from '../../domain/memory/window-counter.ts';
 import { counted } from '../../domain/text.ts';

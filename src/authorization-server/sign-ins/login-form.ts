@@ -4,7 +4,7 @@
 
 import type { Auth } from '../../auth/auth.ts';
 import { ProviderFailure } from '../../auth/issuers/identity-provider.ts';
-import { userPrincipalId } from '../../domain/accounts/account.ts';
+import { userPrincipalId } from '../../domain/accounts/principal.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
 import { faultPage, type LoginContent, loginPage, type Page } from '../pages/page.ts';

@@ -11,7 +11,8 @@ import {
   type SignInProof,
 } from '../../auth/issuers/identity-provider.ts';
 import { PROVIDER_CALLBACK } from '../../config/provider-settings.ts';
-import { type User, userPrincipalId } from '../../domain/accounts/account.ts';
+import type { User } from '../../domain/accounts/account.ts';
+import { userPrincipalId } from '../../domain/accounts/principal.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import type { NewEntry } from '../../domain/events/audit-entries.ts';
 import { WindowCounter } from '../../domain/memory/window-counter.ts';

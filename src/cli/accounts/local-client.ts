@@ -6,7 +6,7 @@ import { forgetInitialPassword } from '../../auth/accounts/first-admin.ts';
 import { Passwords } from '../../auth/accounts/passwords.ts';
 import { AuditLog } from '../../auth/audit/audit-log.ts';
 import { Grants } from '../../auth/grants/grants.ts';
-import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import { ANONYMOUS } from '../../domain/accounts/principal.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';

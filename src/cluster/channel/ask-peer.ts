@@ -1,7 +1,7 @@
 // One question to a peer, and its whole answer, for answers of this node that need it: the answers of sessions are passed on as
 // they arrive (http/forwarding/relay.ts).
 
-import type { Principal } from '../../domain/accounts/account.ts';
+import type { Principal } from '../../domain/accounts/principal.ts';
 import { GatewayError, retryAfter } from '../../domain/errors/errors.ts';
 import { NO_BYTES } from '../../domain/memory/bounded-bytes.ts';
 import type { ForwardedRequest } from '../../domain/nodes/forwarding.ts';

@@ -4,7 +4,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Principal } from '../../domain/accounts/account.ts';
+import type { Principal } from '../../domain/accounts/principal.ts';
 import type { ErrorCode } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import type { ForwardedCaller, Hop } from '../../domain/nodes/forwarding.ts';

@@ -1,7 +1,7 @@
 // Small questions of this node to the other members over the peer channel. A question is a GET with the principal
 // in its token; only members can send one. Source: ADR 148.
 
-import type { Principal } from '../../domain/accounts/account.ts';
+import type { Principal } from '../../domain/accounts/principal.ts';
 import type { Shape } from '../../domain/errors/validation.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { memberNodes, type ShownNode } from '../../domain/nodes/nodes.ts';

@@ -4,7 +4,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { LoginThrottle } from '../../auth/accounts/login-throttle.ts';
 import { CALL_WINDOW_SECONDS, type RateLimiter } from '../../auth/limits/rate-limiter.ts';
-import type { Principal } from '../../domain/accounts/account.ts';
+import type { Principal } from '../../domain/accounts/principal.ts';
 import type { McpEndpoint } from '../../protocol/endpoint-types.ts';
 import { type PeerAnswerer, type PeerQuestionsOptions, peerQuestions } from './peer-questions.ts';
 import { shareLimits } from './share-limits.ts';

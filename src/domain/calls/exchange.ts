@@ -1,7 +1,7 @@
 // One exchange: a request to a backend and all messages that come back for it. It is an Observable of
 // ExchangeEvent (exchange-event.ts); its errors are GatewayError (errors.ts).
 
-import { ANONYMOUS } from '../accounts/account.ts';
+import { ANONYMOUS } from '../accounts/principal.ts';
 import type { ToolRights } from '../accounts/rights.ts';
 import type { JsonFields, JsonObject } from '../json/json.ts';
 import { type CallEnd, type ExchangeEvent, type FinalEvent, isFinal } from './exchange-event.ts';

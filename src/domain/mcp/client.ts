@@ -1,6 +1,6 @@
 // An MCP client: its declarations, its session, and its answers to requests of a server. Its permissions are in account.ts.
 
-import type { Principal } from '../accounts/account.ts';
+import type { Principal } from '../accounts/principal.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/json.ts';
 import { keptBytes } from '../memory/held-bytes.ts';
 import { type JsonRpcError, METHOD_NOT_FOUND, RPC } from './jsonrpc.ts';

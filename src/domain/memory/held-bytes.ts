@@ -1,7 +1,7 @@
 // Budgets of bytes that are held in memory, in total and for each owner, and their bounds, which depend on the memory
 // of the process.
 
-import { countedIdOf } from '../accounts/account.ts';
+import { countedIdOf } from '../accounts/principal.ts';
 import { valuesIn } from '../json/json.ts';
 import { LIMITS } from '../limits.ts';
 import { UserShares } from './user-shares.ts';

@@ -1,7 +1,7 @@
 // The amounts that each user holds of a resource that all share, in bytes or in number, and the share that one user may have.
 // Source: ADR 41, ADR 42.
 
-import { ANONYMOUS, countedIdOf } from '../accounts/account.ts';
+import { ANONYMOUS, countedIdOf } from '../accounts/principal.ts';
 import { LIMITS } from '../limits.ts';
 
 /** The amount that an owner may always hold: the need of one client. */

@@ -2,7 +2,7 @@
 // or sends an exchange to the node of an instance. src/http reads the request of a client and writes the answer,
 // src/cluster sends and receives both. Source: ADR 148, 170.
 
-import type { Principal } from '../accounts/account.ts';
+import type { Principal } from '../accounts/principal.ts';
 import type { GatewayError } from '../errors/errors.ts';
 import type { InstanceDefinition } from '../instances/instance.ts';
 import type { HttpHeaders } from '../text.ts';

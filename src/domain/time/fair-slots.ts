@@ -2,7 +2,7 @@
 // share, which is that of an owner, a template or a server. A free slot goes to the share of which the fewest run, so that work
 // that hangs hardly delays others.
 
-import { ANONYMOUS, countedIdOf } from '../accounts/account.ts';
+import { ANONYMOUS, countedIdOf } from '../accounts/principal.ts';
 import { type Clock, spreadAlarm } from './clock.ts';
 import type { Timing } from './task-scheduler.ts';
 

@@ -3,7 +3,7 @@
 
 import { Subject } from 'rxjs';
 import type { Fleet } from '../../actors/fleet/fleet.ts';
-import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import { ANONYMOUS } from '../../domain/accounts/principal.ts';
 import { mayUseInView } from '../../domain/accounts/rights.ts';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { hasCode } from '../../domain/errors/errors.ts';

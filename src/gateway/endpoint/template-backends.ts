@@ -20,7 +20,7 @@ import { noHealthyError } from '../../actors/fleet/no-instance.ts';
 import { InstanceRef } from '../../actors/instances/instance-ref.ts';
 import type { ClientSessions } from '../../actors/sessions/client-sessions.ts';
 import { timeoutFor } from '../../balancing/policy.ts';
-import { userIdIn } from '../../domain/accounts/account.ts';
+import { userIdIn } from '../../domain/accounts/principal.ts';
 import { mayCall } from '../../domain/accounts/rights.ts';
 import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';

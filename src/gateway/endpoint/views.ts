@@ -2,8 +2,8 @@
 
 import { map, type Observable, Subscription } from 'rxjs';
 import type { Dispatcher } from '../../actors/calls/dispatcher.ts';
-import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { groupsToMatch } from '../../domain/accounts/globs.ts';
+import { ANONYMOUS } from '../../domain/accounts/principal.ts';
 import {
   type ExchangeOptions,
   type ExchangeRequest,

@@ -3,7 +3,8 @@
 // 221.
 
 import { filter, map, type Observable, Subject } from 'rxjs';
-import { type DefinedRoles, userIdIn } from '../../domain/accounts/account.ts';
+import type { DefinedRoles } from '../../domain/accounts/account.ts';
+import { userIdIn } from '../../domain/accounts/principal.ts';
 import { type ConnectionChange, isResourceOf, SHARED } from '../../domain/instances/account-connection.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { listNotice, type Notification } from '../../domain/mcp/client.ts';

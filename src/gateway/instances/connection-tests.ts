@@ -2,7 +2,7 @@
 // nor in the fleet, and serves no calls. The registry and the routes decide which instances may be registered.
 
 import { listTools } from '../../actors/instances/instance-transport.ts';
-import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import { ANONYMOUS } from '../../domain/accounts/principal.ts';
 import { backendTimeout, openingCancelled } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';

@@ -3,7 +3,7 @@
 // differences. No answer has the value of a setting. Source: ADR 172.
 
 import Type from 'typebox';
-import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import { ANONYMOUS } from '../../domain/accounts/principal.ts';
 import { compileShape } from '../../domain/errors/validation.ts';
 import { foreignNodes, otherDatabases, otherVersions, silentNodes } from '../../domain/nodes/nodes.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';

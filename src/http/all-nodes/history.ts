@@ -3,7 +3,7 @@
 
 import Type, { type Static } from 'typebox';
 import { DurationHistogram } from '../../counts/duration-histogram.ts';
-import type { Principal } from '../../domain/accounts/account.ts';
+import type { Principal } from '../../domain/accounts/principal.ts';
 import { compileShape } from '../../domain/errors/validation.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { HISTORY_INTERVAL_MS, HISTORY_POINTS } from '../../metrics/load-history.ts';

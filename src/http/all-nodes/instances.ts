@@ -2,7 +2,7 @@
 // processes of all nodes. Source: ADR 172.
 
 import Type, { type Static } from 'typebox';
-import type { Principal } from '../../domain/accounts/account.ts';
+import type { Principal } from '../../domain/accounts/principal.ts';
 import { compileShape } from '../../domain/errors/validation.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';

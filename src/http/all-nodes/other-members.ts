@@ -4,7 +4,7 @@
 import Type from 'typebox';
 import { askPeer, cannotBeAsked, peerAnswer } from '../../cluster/channel/ask-peer.ts';
 import type { Peers } from '../../cluster/channel/peers.ts';
-import { mayDo, type Principal } from '../../domain/accounts/account.ts';
+import { mayDo, type Principal } from '../../domain/accounts/principal.ts';
 import { hasAllTemplates, rightsKey } from '../../domain/accounts/rights.ts';
 import type { Shape } from '../../domain/errors/validation.ts';
 import { jsonIn } from '../../domain/json/json.ts';

@@ -3,7 +3,8 @@
 
 import { Observable } from 'rxjs';
 import type { Peers } from '../../cluster/channel/peers.ts';
-import { type Principal, SCOPES } from '../../domain/accounts/account.ts';
+import { SCOPES } from '../../domain/accounts/account.ts';
+import type { Principal } from '../../domain/accounts/principal.ts';
 import { EVENTS, REGISTRY_EVENTS } from '../../domain/events/events.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { NO_BYTES } from '../../domain/memory/bounded-bytes.ts';

@@ -3,7 +3,7 @@
 import Type, { type Static } from 'typebox';
 import { DurationHistogram } from '../../counts/duration-histogram.ts';
 import { getOrInsert } from '../../counts/traffic-counts.ts';
-import type { Principal } from '../../domain/accounts/account.ts';
+import type { Principal } from '../../domain/accounts/principal.ts';
 import { compileShape } from '../../domain/errors/validation.ts';
 import { countHealth } from '../../domain/instances/instance.ts';
 import { ownField } from '../../domain/json/json.ts';

@@ -2,7 +2,7 @@
 // others, so that every node shows and approves the same. Source: ADR 238.
 
 import Type from 'typebox';
-import type { Principal } from '../../domain/accounts/account.ts';
+import type { Principal } from '../../domain/accounts/principal.ts';
 import { compileShape } from '../../domain/errors/validation.ts';
 import { AnyObject } from '../records/schemas.ts';
 import { jsonInTurns } from '../replies/json-in-turns.ts';

@@ -1,7 +1,7 @@
 // Counts the memory of request bodies, per caller and in total, from the first byte until the last use, and the
 // large bodies of one caller that are read at the same time. Source: ADR 42.
 
-import type { Principal } from '../../domain/accounts/account.ts';
+import type { Principal } from '../../domain/accounts/principal.ts';
 import { tooManyBodies } from '../../domain/errors/request-errors.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import { HTTP_LIMITS } from '../http-limits.ts';

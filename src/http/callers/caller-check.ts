@@ -4,7 +4,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Auth } from '../../auth/auth.ts';
 import type { RateLimiter } from '../../auth/limits/rate-limiter.ts';
-import { countedIdOfCaller, mayDo, type Principal, type Scope } from '../../domain/accounts/account.ts';
+import type { Scope } from '../../domain/accounts/account.ts';
+import { countedIdOfCaller, mayDo, type Principal } from '../../domain/accounts/principal.ts';
 import { isRestricted, mayUse } from '../../domain/accounts/rights.ts';
 import {
   accountsNeedAllTemplates,

@@ -3,12 +3,8 @@
 // RFC 9728, RFC 6750, ADR 205.
 
 import type { Logger } from 'pino';
-import {
-  CLIENT_SCOPES,
-  type Principal,
-  type ResourcePath,
-  type Scope,
-} from '../../domain/accounts/account.ts';
+import { CLIENT_SCOPES, type ResourcePath, type Scope } from '../../domain/accounts/account.ts';
+import type { Principal } from '../../domain/accounts/principal.ts';
 import { type GatewayAddress, isResourcePath, type SignIn } from '../../domain/accounts/resource.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { Challenge } from '../context.ts';

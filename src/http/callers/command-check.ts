@@ -1,7 +1,7 @@
 // Decides which caller may register which command, because this machine runs it. domain/instances/command.ts has the rule for
 // callers without the scope `admin`.
 
-import { mayDo, type Principal } from '../../domain/accounts/account.ts';
+import { mayDo, type Principal } from '../../domain/accounts/principal.ts';
 import { isRestricted } from '../../domain/accounts/rights.ts';
 import { BEHIND_A_PROXY, insufficientPermissions } from '../../domain/errors/account-errors.ts';
 import { commandNotAllowed } from '../../domain/errors/registry-errors.ts';

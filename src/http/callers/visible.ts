@@ -1,7 +1,7 @@
 // The part of the registry and of the statistics that a principal may see. A template that a principal may not use does not exist
 // for that principal, and neither do its instances.
 
-import { mayDo, type Principal } from '../../domain/accounts/account.ts';
+import { mayDo, type Principal } from '../../domain/accounts/principal.ts';
 import { hasAllTemplates, mayUse } from '../../domain/accounts/rights.ts';
 import { serverNotFound, templateNotFound } from '../../domain/errors/registry-errors.ts';
 import { eachInGroups } from '../../domain/time/task-groups.ts';

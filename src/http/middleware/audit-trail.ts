@@ -2,7 +2,7 @@
 // and the calls of tools. Never bodies, queries or credentials; auth/audit/audit-log.ts handles the arguments of calls.
 
 import type { AuditLog } from '../../auth/audit/audit-log.ts';
-import { nameOf } from '../../domain/accounts/account.ts';
+import { nameOf } from '../../domain/accounts/principal.ts';
 import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
 import { asGatewayError, ERRORS, type ErrorCode } from '../../domain/errors/errors.ts';
 import { CALL_ACTION } from '../../domain/events/audit-entries.ts';

@@ -4,7 +4,7 @@
 import type { Next } from 'koa';
 import type { Auth } from '../../auth/auth.ts';
 import { FREE_MESSAGES_PER_SECOND, type RateLimiter } from '../../auth/limits/rate-limiter.ts';
-import { NO_PRINCIPAL, type Principal } from '../../domain/accounts/account.ts';
+import { NO_PRINCIPAL, type Principal } from '../../domain/accounts/principal.ts';
 import { opens } from '../../domain/accounts/resource.ts';
 import {
   accountsFromHereOnly,

@@ -3,7 +3,7 @@
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { RateLimit, RateLimiter } from '../../auth/limits/rate-limiter.ts';
-import { NO_PRINCIPAL } from '../../domain/accounts/account.ts';
+import { NO_PRINCIPAL } from '../../domain/accounts/principal.ts';
 import { rateLimitExceeded } from '../../domain/errors/account-errors.ts';
 import { payloadTooLarge, unsupportedMediaType } from '../../domain/errors/request-errors.ts';
 import type { JsonFields } from '../../domain/json/json.ts';

@@ -1,7 +1,7 @@
 // The record and the health of a registered instance, as API answers have them. Source: ADR 6.
 
 import Type, { type Static } from 'typebox';
-import type { Principal } from '../../domain/accounts/account.ts';
+import type { Principal } from '../../domain/accounts/principal.ts';
 import { INSTANCE_STATES, type InstanceSnapshot } from '../../domain/instances/instance.ts';
 import { TRANSPORT_KINDS } from '../../domain/instances/transport-kinds.ts';
 import { definedFields } from '../../domain/json/json.ts';

@@ -4,13 +4,13 @@
 import Type from 'typebox';
 import {
   type DefinedRoles,
-  type Principal,
   ROLES,
   type Role,
   roleRights,
   type Scope,
 } from '../../domain/accounts/account.ts';
 import { TemplateList, ToolList, ViewList } from '../../domain/accounts/input-schemas.ts';
+import type { Principal } from '../../domain/accounts/principal.ts';
 import type { RightsLists } from '../../domain/accounts/rights.ts';
 import { validationFailed } from '../../domain/errors/request-errors.ts';
 import { definedFields } from '../../domain/json/json.ts';

@@ -3,7 +3,7 @@
 import Type, { type Static } from 'typebox';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import { summedClients as clientsOf } from '../../counts/traffic-counts.ts';
-import type { Principal } from '../../domain/accounts/account.ts';
+import type { Principal } from '../../domain/accounts/principal.ts';
 import { INSTANCE_STATES } from '../../domain/instances/instance.ts';
 import { ownField } from '../../domain/json/json.ts';
 import { viewsByName } from '../../domain/time/task-groups.ts';

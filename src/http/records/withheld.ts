@@ -1,7 +1,7 @@
 // The items of a template that the lists of all templates leave out, in answers about the template.
 
 import Type from 'typebox';
-import { mayDo, type Principal } from '../../domain/accounts/account.ts';
+import { mayDo, type Principal } from '../../domain/accounts/principal.ts';
 import { callable } from '../../domain/lists/listed-tools.ts';
 import type { WithheldItem } from '../../domain/mcp/mcp.ts';
 import type { ShownTemplate } from '../../gateway/gateway-types.ts';

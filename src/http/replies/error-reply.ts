@@ -1,7 +1,8 @@
 // The replies to errors: every error answer has the body and the headers that are made here. Source: ADR 5.
 
 import Type, { type Static } from 'typebox';
-import { NO_PRINCIPAL, type Principal, SCOPES } from '../../domain/accounts/account.ts';
+import { SCOPES } from '../../domain/accounts/account.ts';
+import { NO_PRINCIPAL, type Principal } from '../../domain/accounts/principal.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { definedFields, JsonText } from '../../domain/json/json.ts';
 import { seesMachine } from '../callers/visible.ts';

@@ -3,7 +3,7 @@
 // it, and it has names and addresses only.
 
 import Type, { type Static } from 'typebox';
-import type { Principal } from '../../domain/accounts/account.ts';
+import type { Principal } from '../../domain/accounts/principal.ts';
 import { mayUseView } from '../../domain/accounts/rights.ts';
 import { GatewayError } from '../../domain/errors/errors.ts';
 import { quoted } from '../../domain/errors/request-errors.ts';

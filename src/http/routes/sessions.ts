@@ -3,8 +3,8 @@
 
 import Type, { type Static } from 'typebox';
 import { cannotBeAsked } from '../../cluster/channel/ask-peer.ts';
-import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { TemplateId } from '../../domain/accounts/input-schemas.ts';
+import { mayDo, type Principal } from '../../domain/accounts/principal.ts';
 import { hasAllTemplates, mayUse } from '../../domain/accounts/rights.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { sessionUnknown } from '../../domain/errors/session-errors.ts';

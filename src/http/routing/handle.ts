@@ -3,7 +3,7 @@
 
 import type { Router } from '@koa/router';
 import type { Auth } from '../../auth/auth.ts';
-import { NO_PRINCIPAL } from '../../domain/accounts/account.ts';
+import { NO_PRINCIPAL } from '../../domain/accounts/principal.ts';
 import { methodNotAllowed, routeNotFound } from '../../domain/errors/request-errors.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Gateway } from '../../gateway/gateway.ts';

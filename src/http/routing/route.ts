@@ -2,7 +2,8 @@
 // depend on koa. route-listener.ts finds the route of a request, among the routes that routes/index.ts lists.
 
 import type { StaticEncode, TObject, TSchema, TUnknown } from 'typebox';
-import type { Principal, Scope } from '../../domain/accounts/account.ts';
+import type { Scope } from '../../domain/accounts/account.ts';
+import type { Principal } from '../../domain/accounts/principal.ts';
 import type { ErrorCode } from '../../domain/errors/errors.ts';
 import { validationFailed } from '../../domain/errors/request-errors.ts';
 import { anything, compileShape, type InputPart, type Shape } from '../../domain/errors/validation.ts';

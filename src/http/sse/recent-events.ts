@@ -1,7 +1,7 @@
 // The newest events of a gateway, for `GET /events`: one ring buffer for all readers.
 
 import { Observable, type Subscriber } from 'rxjs';
-import type { Principal } from '../../domain/accounts/account.ts';
+import type { Principal } from '../../domain/accounts/principal.ts';
 import { tooMany } from '../../domain/errors/request-errors.ts';
 import { EVENTS, type GatewayEvent, writtenFields } from '../../domain/events/events.ts';
 import { shareOf, UserShares } from '../../domain/memory/user-shares.ts';

@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import { map, type Observable, type Subscription, take } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { UNREAD_END_MS } from '../../../../src/actors/calls/stateless/asking-call.ts';
-import { grantPrincipalId } from '../../../../src/domain/accounts/account.ts';
+import { grantPrincipalId } from '../../../../src/domain/accounts/principal.ts';
 import type { SourcedEvent } from '../../../../src/domain/calls/exchange.ts';
 import { backendTimeout } from '../../../../src/domain/errors/backend-errors.ts';
 import { asGatewayError, type GatewayError } from '../../../../src/domain/errors/errors.ts';

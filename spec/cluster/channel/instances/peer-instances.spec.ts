@@ -9,7 +9,7 @@ import type { InstanceHost } from '../../../../src/cluster/channel/instances/ins
 import { InstanceListener } from '../../../../src/cluster/channel/instances/instance-listener.ts';
 import { exchangeBody } from '../../../../src/cluster/channel/instances/peer-frames.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../../../../src/cluster/channel/peer-protocol.ts';
-import { ANONYMOUS, type Principal } from '../../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, type Principal } from '../../../../src/domain/accounts/principal.ts';
 import { GatewayError } from '../../../../src/domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../../../src/domain/instances/instance.ts';
 import { type JsonObject, JsonText } from '../../../../src/domain/json/json.ts';

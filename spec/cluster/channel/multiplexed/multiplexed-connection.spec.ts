@@ -18,7 +18,7 @@ import type { ServedInstances } from '../../../../src/cluster/channel/peer-admis
 import { INSTANCE_PATHS } from '../../../../src/cluster/channel/peer-protocol.ts';
 import { channelKeys } from '../../../../src/cluster/channel/trust/channel-keys.ts';
 import { TokenIssuer, TokenVerifier } from '../../../../src/cluster/channel/trust/peer-tokens.ts';
-import { ANONYMOUS } from '../../../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../../../src/domain/accounts/principal.ts';
 import { JsonText } from '../../../../src/domain/json/json.ts';
 import { systemClock } from '../../../../src/domain/time/clock.ts';
 import { createGateway, type Gateway } from '../../../../src/gateway/gateway.ts';

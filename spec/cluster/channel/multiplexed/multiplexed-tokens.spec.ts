@@ -14,7 +14,7 @@ import {
 } from '../../../../src/cluster/channel/multiplexed/multiplexed-wire.ts';
 import { PeerExchange } from '../../../../src/cluster/channel/peer-exchange.ts';
 import { INSTANCE_PATHS } from '../../../../src/cluster/channel/peer-protocol.ts';
-import { ANONYMOUS } from '../../../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../../../src/domain/accounts/principal.ts';
 import { systemClock } from '../../../../src/domain/time/clock.ts';
 import { becomes, until } from '../../../helpers/eventually.ts';
 import { suite } from '../../../helpers/suite.ts';

@@ -1,6 +1,7 @@
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, type Principal, type Scope } from '../../../../src/domain/accounts/account.ts';
+import type { Scope } from '../../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, type Principal } from '../../../../src/domain/accounts/principal.ts';
 import { InstanceRecord, instanceRecord } from '../../../../src/http/records/instance-record.ts';
 import { until } from '../../../helpers/eventually.ts';
 import { appFor, startApp } from '../../../helpers/http/app.ts';

@@ -2,7 +2,7 @@
 // and bounds their number (asking-call.ts has one of them). A call without questions passes through.
 
 import { Observable, Subscription } from 'rxjs';
-import { isOfSameUser } from '../../../domain/accounts/account.ts';
+import { isOfSameUser } from '../../../domain/accounts/principal.ts';
 import type { AskingCalls } from '../../../domain/calls/asking-calls.ts';
 import type { SourcedEvent } from '../../../domain/calls/exchange.ts';
 import { backendUnavailable, callCutOff } from '../../../domain/errors/backend-errors.ts';

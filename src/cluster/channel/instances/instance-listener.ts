@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Subscription } from 'rxjs';
-import { mayDo, type Principal } from '../../../domain/accounts/account.ts';
+import { mayDo, type Principal } from '../../../domain/accounts/principal.ts';
 import { mayUse } from '../../../domain/accounts/rights.ts';
 import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
 import type { AttemptTrace, TraceFields } from '../../../domain/calls/request-trace.ts';

@@ -1,7 +1,7 @@
 // The way to one instance of another node: sends each request to its node as the caller of the request, with rights to the
 // template alone, and gives the frames of the answer to a sink. peer-transport.ts makes conversations of them. Source: ADR 170.
 
-import type { Principal } from '../../../domain/accounts/account.ts';
+import type { Principal } from '../../../domain/accounts/principal.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../../domain/errors/backend-errors.ts';
 import { type Delivered, type GatewayError, reasonOf } from '../../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../../domain/instances/instance.ts';

@@ -2,7 +2,7 @@
 // of its own, above all with the check of its token. Source: ADR 170.
 
 import type { Duplex } from 'node:stream';
-import type { Principal } from '../../../domain/accounts/account.ts';
+import type { Principal } from '../../../domain/accounts/principal.ts';
 import { NO_BYTES } from '../../../domain/memory/bounded-bytes.ts';
 import { CallMap } from '../../../domain/memory/call-map.ts';
 import type { ForwardedCaller } from '../../../domain/nodes/forwarding.ts';

@@ -4,7 +4,8 @@
 // for: no clocks are compared. Source: ADR 148.
 
 import { createHmac, randomBytes } from 'node:crypto';
-import { countedIdOf, isScope, type Principal } from '../../../domain/accounts/account.ts';
+import { isScope } from '../../../domain/accounts/account.ts';
+import { countedIdOf, type Principal } from '../../../domain/accounts/principal.ts';
 import { isResourcePath } from '../../../domain/accounts/resource.ts';
 import { type Rights, rightsBytes, ToolRights } from '../../../domain/accounts/rights.ts';
 import { isJsonObject, type JsonObject, jsonIn } from '../../../domain/json/json.ts';

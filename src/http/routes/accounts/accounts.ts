@@ -3,14 +3,9 @@
 import Type, { type Static } from 'typebox';
 import type { HashCaller } from '../../../auth/accounts/passwords.ts';
 import { sessionCookie } from '../../../auth/session-cookie.ts';
-import {
-  type CreatedId,
-  type Principal,
-  SCOPES,
-  type User,
-  userPrincipalId,
-} from '../../../domain/accounts/account.ts';
+import { type CreatedId, SCOPES, type User } from '../../../domain/accounts/account.ts';
 import { Email, KeyPermissions, RoleName, Username } from '../../../domain/accounts/input-schemas.ts';
+import { type Principal, userPrincipalId } from '../../../domain/accounts/principal.ts';
 import { notLinked, unknownProvider } from '../../../domain/errors/account-errors.ts';
 import { restOfChange } from '../../../domain/errors/gateway-errors.ts';
 import { LIMITS } from '../../../domain/limits.ts';

@@ -2,8 +2,9 @@
 
 import Type, { type Static } from 'typebox';
 import type { ShownApiKey } from '../../../auth/accounts/accounts.ts';
-import { type CreatedId, isOfIssuer, SCOPES } from '../../../domain/accounts/account.ts';
+import { type CreatedId, SCOPES } from '../../../domain/accounts/account.ts';
 import { KeyName, KeyPermissions, RoleName } from '../../../domain/accounts/input-schemas.ts';
+import { isOfIssuer } from '../../../domain/accounts/principal.ts';
 import { keysNeedAnAccount } from '../../../domain/errors/account-errors.ts';
 import { rightsOfNewKey, shownListFields, shownLists, WRITTEN_LISTS } from '../../records/rights-fields.ts';
 import { closed, flag, NullableTime, named, nullableText, Time, text } from '../../records/schemas.ts';

@@ -2,8 +2,9 @@
 
 import Type, { type Static } from 'typebox';
 import type { AuditLog } from '../../../auth/audit/audit-log.ts';
-import { mayDo, type Principal, SCOPES, userIdIn } from '../../../domain/accounts/account.ts';
+import { SCOPES } from '../../../domain/accounts/account.ts';
 import { TemplateId } from '../../../domain/accounts/input-schemas.ts';
+import { mayDo, type Principal, userIdIn } from '../../../domain/accounts/principal.ts';
 import { isRestricted, mayUse } from '../../../domain/accounts/rights.ts';
 import {
   connectionNotFound,

@@ -2,7 +2,8 @@
 
 import Type, { type Static } from 'typebox';
 import type { Grants, ShownGrant } from '../../../auth/grants/grants.ts';
-import { countedIdOf, grantIdIn, mayDo, type Principal, SCOPES } from '../../../domain/accounts/account.ts';
+import { SCOPES } from '../../../domain/accounts/account.ts';
+import { countedIdOf, grantIdIn, mayDo, type Principal } from '../../../domain/accounts/principal.ts';
 import { isRestricted } from '../../../domain/accounts/rights.ts';
 import { grantNotFound } from '../../../domain/errors/account-errors.ts';
 import { NullableTime, named, Time, text } from '../../records/schemas.ts';

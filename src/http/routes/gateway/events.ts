@@ -2,8 +2,8 @@
 
 import { map, merge } from 'rxjs';
 import Type from 'typebox';
-import { mayDo, type Principal } from '../../../domain/accounts/account.ts';
 import { TemplateId } from '../../../domain/accounts/input-schemas.ts';
+import { mayDo, type Principal } from '../../../domain/accounts/principal.ts';
 import { hasAllTemplates, mayCall, mayUse, mayUseView } from '../../../domain/accounts/rights.ts';
 import { validationFailed } from '../../../domain/errors/request-errors.ts';
 import { EVENT_ALIASES, EVENTS } from '../../../domain/events/events.ts';

@@ -1,7 +1,7 @@
 // Health of the gateway: with its instances at `/gateway/health`, without them at `/health`.
 
 import Type, { type Static } from 'typebox';
-import { ANONYMOUS } from '../../../domain/accounts/account.ts';
+import { ANONYMOUS } from '../../../domain/accounts/principal.ts';
 import { databaseUnavailable } from '../../../domain/errors/gateway-errors.ts';
 import { countHealth, type InstanceState } from '../../../domain/instances/instance.ts';
 import { whenKnown } from '../../../domain/time/when-known.ts';

@@ -1,7 +1,7 @@
 // The routes of one instance: its record; change, drain, resume and restart it. Source: ADR 6.
 
 import Type from 'typebox';
-import type { Principal } from '../../../domain/accounts/account.ts';
+import type { Principal } from '../../../domain/accounts/principal.ts';
 import { InstanceChange } from '../../../domain/instances/instance.ts';
 import { whenKnown } from '../../../domain/time/when-known.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';

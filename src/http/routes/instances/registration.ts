@@ -2,8 +2,8 @@
 
 import Type, { type Static } from 'typebox';
 import { LoadBalancerSettings } from '../../../balancing/policy-schemas.ts';
-import type { Principal } from '../../../domain/accounts/account.ts';
 import { TemplateId } from '../../../domain/accounts/input-schemas.ts';
+import type { Principal } from '../../../domain/accounts/principal.ts';
 import { hasAllTemplates } from '../../../domain/accounts/rights.ts';
 import { type ErrorCode, GatewayError, hasCode, type ValidationItem } from '../../../domain/errors/errors.ts';
 import { validationFailed } from '../../../domain/errors/request-errors.ts';

@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import { STRATEGY_NAMES } from '../../../balancing/strategies.ts';
-import type { Principal } from '../../../domain/accounts/account.ts';
+import type { Principal } from '../../../domain/accounts/principal.ts';
 import { mayUseInView } from '../../../domain/accounts/rights.ts';
 import { countHealth } from '../../../domain/instances/instance.ts';
 import { whenKnown } from '../../../domain/time/when-known.ts';

@@ -7,7 +7,7 @@ import {
   ShownLoadBalancer,
   shownLoadBalancer,
 } from '../../../balancing/policy-schemas.ts';
-import { mayDo, type Principal } from '../../../domain/accounts/account.ts';
+import { mayDo, type Principal } from '../../../domain/accounts/principal.ts';
 import { insufficientPermissions } from '../../../domain/errors/account-errors.ts';
 import { countHealth, TemplateAuth } from '../../../domain/instances/instance.ts';
 import { eachInGroups } from '../../../domain/time/task-groups.ts';

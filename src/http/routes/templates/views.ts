@@ -1,7 +1,7 @@
 // Views: their definitions, their problems, and the items that they would list.
 
 import Type, { type Static } from 'typebox';
-import { mayDo, type Principal } from '../../../domain/accounts/account.ts';
+import { mayDo, type Principal } from '../../../domain/accounts/principal.ts';
 import { mayUse, mayUseInView, mayUseView, type Rights } from '../../../domain/accounts/rights.ts';
 import { insufficientPermissions } from '../../../domain/errors/account-errors.ts';
 import type { ErrorCode } from '../../../domain/errors/errors.ts';

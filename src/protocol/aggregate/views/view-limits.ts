@@ -1,7 +1,7 @@
 // The limits of a view: how long a tool may take, how large its result may be, and how often each caller may call
 // it. They protect the server, so they hold for admins, too. Source: ADR 232, ADR 173.
 
-import { countedIdOf } from '../../../domain/accounts/account.ts';
+import { countedIdOf } from '../../../domain/accounts/principal.ts';
 import type { SourcedEvent } from '../../../domain/calls/exchange.ts';
 import { GatewayError } from '../../../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../../domain/json/json.ts';
