@@ -36,6 +36,7 @@ export type {
   SyncReport,
 } from './domain/instances/found-instances.ts';
 export type {
+  DedicatedBounds,
   InstanceDefinition,
   InstanceInput,
   InstanceSnapshot,
@@ -44,7 +45,6 @@ export type {
 } from './domain/instances/instance.ts';
 export type { TransportKind } from './domain/instances/transport-kinds.ts';
 export type { JsonObject, JsonText, JsonValue } from './domain/json/json.ts';
-export type { DedicatedBounds } from './domain/limits.ts';
 export type { Owner } from './domain/mcp/client.ts';
 export type { JsonRpcError } from './domain/mcp/jsonrpc.ts';
 export type { ListField, WithheldItem } from './domain/mcp/mcp.ts';

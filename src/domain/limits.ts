@@ -128,14 +128,3 @@ export const LIMITS = {
   /** Refusals of one caller that the audit log records in a minute; unknown callers count as one. */
   recordedRefusalsPerMinute: 30,
 } as const;
-
-/** Bounds of the dedicated processes and conversations of one instance. */
-export interface DedicatedBounds {
-  /** Dedicated processes of the instance. Over it: QUEUE_FULL. Default: LIMITS.dedicatedProcesses. */
-  readonly processes?: number;
-  /**
-   * The part of these processes, and of other conversations, that one owner may hold: above 0, and 1 for all. Default
-   * LIMITS.ownerShare.
-   */
-  readonly share?: number;
-}

@@ -10,9 +10,13 @@ import type { ExchangeOptions, ExchangeRequest, SourcedEvent } from '../domain/c
 import type { GatewayError } from '../domain/errors/errors.ts';
 import type { ActorInspector } from '../domain/events/actor-inspection.ts';
 import type { ProgramUser } from '../domain/instances/command.ts';
-import type { InstanceDefinition, InstanceSnapshot, TemplateAuth } from '../domain/instances/instance.ts';
+import type {
+  DedicatedBounds,
+  InstanceDefinition,
+  InstanceSnapshot,
+  TemplateAuth,
+} from '../domain/instances/instance.ts';
 import type { JsonObject } from '../domain/json/json.ts';
-import type { DedicatedBounds } from '../domain/limits.ts';
 import type { Owner } from '../domain/mcp/client.ts';
 import type { Era, WithheldItem } from '../domain/mcp/mcp.ts';
 import type { ByteBounds, InstanceHeldBytes } from '../domain/memory/held-bytes.ts';

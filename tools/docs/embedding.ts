@@ -10,7 +10,7 @@ const TYPES = 'src/gateway/gateway-types.ts';
 /** The interfaces of the page, in its order: the heading, the file, the name. */
 const INTERFACES: readonly (readonly [heading: string, file: string, name: string])[] = [
   ['Options of `createGateway`', TYPES, 'GatewayOptions'],
-  ['More of the option `sessions`', 'src/domain/limits.ts', 'DedicatedBounds'],
+  ['More of the option `sessions`', 'src/domain/instances/instance.ts', 'DedicatedBounds'],
   ['Option `programs`', TYPES, 'ProgramSettings'],
   ['Option `discovery`', TYPES, 'DiscoveryOptions'],
   ['Option `node`', TYPES, 'NodeOptions'],

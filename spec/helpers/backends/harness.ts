@@ -26,8 +26,8 @@ import type {
   GatewayEvents,
   RequestOutcome,
 } from '../../../src/domain/events/events.ts';
-import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
-import { type DedicatedBounds, LIMITS } from '../../../src/domain/limits.ts';
+import type { DedicatedBounds, InstanceDefinition } from '../../../src/domain/instances/instance.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import { ListReader } from '../../../src/domain/lists/list-reader.ts';
 import type { ClientProfile, ServerMessage } from '../../../src/domain/mcp/client.ts';
 import type { Handshake, Tool } from '../../../src/domain/mcp/mcp.ts';

@@ -13,10 +13,10 @@ import {
   processLimit,
 } from '../../domain/errors/session-errors.ts';
 import { eventOf, type GatewayEvent } from '../../domain/events/events.ts';
-import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import type { DedicatedBounds, InstanceDefinition } from '../../domain/instances/instance.ts';
 import { hasProcesses } from '../../domain/instances/transport-kinds.ts';
 import { canonicalText } from '../../domain/json/json.ts';
-import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
 import { shareOf, UserShares } from '../../domain/memory/user-shares.ts';
 import { REPLACEABLE_MS } from '../../domain/sessions/mcp-session.ts';

@@ -4,9 +4,9 @@ import { assign, enqueueActions, fromCallback, fromPromise, or, sendTo, setup, s
 import type { TemplatePolicy } from '../../balancing/policy.ts';
 import { GatewayError, type HttpRefusal, reasonOf } from '../../domain/errors/errors.ts';
 import type { EventName, GatewayEvent, GatewayEvents, InstanceFields } from '../../domain/events/events.ts';
-import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import type { DedicatedBounds, InstanceDefinition } from '../../domain/instances/instance.ts';
 import { runsProgram } from '../../domain/instances/transport-kinds.ts';
-import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { backOffMs, RESTART_FORGIVEN_MS } from '../../domain/time/back-off.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';

@@ -261,3 +261,14 @@ export function countHealth(instances: readonly Pick<InstanceSnapshot, 'state'>[
   const healthy = counted.filter(({ state }) => state === 'healthy').length;
   return { total, healthy, healthPercentage: total === 0 ? 0 : Math.round((healthy / total) * 1000) / 10 };
 }
+
+/** Bounds of the dedicated processes and conversations of one instance. */
+export interface DedicatedBounds {
+  /** Dedicated processes of the instance. Over it: QUEUE_FULL. Default: LIMITS.dedicatedProcesses. */
+  readonly processes?: number;
+  /**
+   * The part of these processes, and of other conversations, that one owner may hold: above 0, and 1 for all. Default
+   * LIMITS.ownerShare.
+   */
+  readonly share?: number;
+}
