@@ -140,7 +140,7 @@ const INCOMPLETE: readonly (readonly [config: object, from: TemplateDefinition |
     // Other users of the machine can read the arguments of a command.
     [{ ...user, secret: 'planted' }, placed, 'The template does not say where "config.secret" goes.'],
     [{}, files, `${SCRATCHED} "config.args", "config.env_vars.FILE".`],
-    [{}, settable, `${SCRATCHED} "config.folder", "config.env_vars.FILE".`],
+    [{}, settable, `${SCRATCHED} "config.folder", "config.file".`],
   ];
 test('is refused with CONFIG_INCOMPLETE, which names the missing setting', () => {
   for (const [config, from, said] of INCOMPLETE)

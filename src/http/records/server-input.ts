@@ -164,11 +164,17 @@ function refusePlaceholders(
     ...([program, ...words].some((word) => word.includes(SCRATCH)) ? wordSettings(definition) : []),
     ...Object.entries(variables)
       .filter(([, value]) => value.includes(SCRATCH))
-      .map(([name]) => `env_vars.${name}`),
+      .map(([name]) => settingOf(name, definition)),
   ];
   if (unfilled.length === 0) return;
   const names = unfilled.map((name) => `"config.${name}"`).join(', ');
   throw configIncomplete(`The template requires a separate folder for each server: set ${names}.`);
+}
+
+/** The setting that fills a variable; the variable itself if none does. */
+function settingOf(variable: string, definition: ActiveDefinition | undefined): string {
+  const setting = configFieldsOf(definition).find((each) => each.variable === variable);
+  return setting?.name ?? `env_vars.${variable}`;
 }
 
 /** The settings that fill placeholders of the command; `args` if none does. */
