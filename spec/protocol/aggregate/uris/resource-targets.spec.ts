@@ -137,4 +137,32 @@ test('a URI is compared with long URI templates in a few steps for each of its c
   assert.ok(tookMs < 2_000, `${tookMs} ms`); // the product of their lengths takes 6 s
 });
 
+test('long URIs are remembered as long as they take little memory', async () => {
+  const targets = new ResourceTargets({
+    lists: { offers: () => true, announces: () => false, gather: async () => [] },
+    templates: () => ['a', 'b'],
+    scheduler: untimedScheduler(),
+  });
+  const long = 'x'.repeat(8_000);
+  const learn = (from: number, count: number, text: string) => {
+    const items = Array.from({ length: count }, (_, at) => ({ uri: `f:${from + at}${text}` }));
+    return targets.learn(
+      'resources',
+      [
+        { template: 'a', items },
+        { template: 'b', items: [] },
+      ],
+      CLIENT,
+    );
+  };
+  const ownerOf = async (uri: string) =>
+    (await targets.targetOf(uri, CLIENT, () => Promise.resolve()))?.template;
+  await learn(0, 1_500, long);
+  assert.is(await ownerOf(`f:0${long}`), 'a');
+  await learn(0, 2_000, long);
+  assert.equal([await ownerOf(`f:0${long}`), await ownerOf(`f:1999${long}`)], [undefined, 'a']);
+  await learn(0, 45_000, '');
+  assert.equal([await ownerOf('f:0'), await ownerOf('f:44999')], ['a', 'a']);
+});
+
 test.run();

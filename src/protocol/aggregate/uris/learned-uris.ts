@@ -15,7 +15,9 @@ import { appPageOf, isPage } from './mcp-apps.ts';
 
 /** What says that a template has a URI, in the order in which it counts: a tool of it has it as its page, or it lists it. */
 const SOURCES = ['pages', 'listed', 'skills'] as const;
+/** URIs, and skills, of each source; a long one counts as several. */
 const MAX_REMEMBERED = 50_000;
+const COUNTED_CHARACTERS = 256;
 /** URI templates remembered of one template: each is tried for a resource that no template lists. */
 const MAX_PATTERNS = 250;
 const MAX_PATTERN_CHARACTERS = 2_048;
@@ -44,9 +46,9 @@ export class LearnedUris {
   /** The templates of each URI or skill. */
   readonly #templates: Readonly<Record<UriSource, LruMap<ReadonlySet<string>>>> = {
     // When one list pushes entries out, the other lists have to be learned again.
-    listed: new LruMap(MAX_REMEMBERED, () => this.#forgetOthers()),
-    pages: new LruMap(MAX_REMEMBERED),
-    skills: new LruMap(MAX_REMEMBERED),
+    listed: new LruMap(MAX_REMEMBERED, () => this.#forgetOthers(), sizeOf),
+    pages: new LruMap(MAX_REMEMBERED, undefined, sizeOf),
+    skills: new LruMap(MAX_REMEMBERED, undefined, sizeOf),
   };
   /** The URI templates that a template lists, by template. */
   readonly #patterns = new LruMap<readonly UriPattern[]>(LIMITS.templates);
@@ -169,6 +171,10 @@ export class LearnedUris {
     const patterns = uris.filter(({ length }) => length <= MAX_PATTERN_CHARACTERS).slice(-MAX_PATTERNS);
     this.#patterns.set(template, patterns.map(patternOf));
   }
+}
+
+function sizeOf(_templates: ReadonlySet<string>, uri: string): number {
+  return Math.ceil((uri.length + 1) / COUNTED_CHARACTERS);
 }
 
 interface Learned {
