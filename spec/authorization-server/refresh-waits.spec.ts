@@ -3,6 +3,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../src/domain/time/clock.ts';
+import { clientKeyOf } from '../../src/persistence/oauth-rows.ts';
 import { appFor } from '../helpers/http/app.ts';
 import { register, startSignIn, tokensOf } from '../helpers/identity/sign-in.ts';
 import { suite } from '../helpers/suite.ts';
@@ -150,17 +151,21 @@ test('a clock that is set right after a refresh neither ends nor prolongs the 30
   }
 });
 
-test('a refresh while the clock was 100 days behind does not end the sign-in when it is right again', async () => {
-  const client = await register(app.url);
-  const { refresh_token: token = '' } = await tokensOf(app.url, client);
-  const { now } = Date;
-  const behind = mock.method(Date, 'now', () => now() - 100 * 86_400_000);
-  const refreshedThen = await refreshed(client, token).finally(() => behind.mock.restore());
-  assert.is(refreshedThen.status, 200);
-  const { refresh_token: next } = (await refreshedThen.json()) as { refresh_token: string };
-  await app.oauthStore.oauth.sweep(new Date(systemClock.wall()).toISOString());
-  const answer = await refreshed(client, next);
-  assert.is(answer.status, 200, await answer.text());
+test('a refresh while the clock was far behind does not end the sign-in, nor the client, when it is right again', async () => {
+  for (const days of [100, 400]) {
+    const client = await register(app.url);
+    const { refresh_token: token = '' } = await tokensOf(app.url, client);
+    const { now } = Date;
+    const behind = mock.method(Date, 'now', () => now() - days * 86_400_000);
+    const refreshedThen = await refreshed(client, token).finally(() => behind.mock.restore());
+    assert.is(refreshedThen.status, 200);
+    const { refresh_token: next } = (await refreshedThen.json()) as { refresh_token: string };
+    await app.oauthStore.oauth.sweep(new Date(systemClock.wall()).toISOString());
+    assert.is(await app.oauthStore.oauth.count({ kind: 'client' }), 1, `${days} days`);
+    const answer = await refreshed(client, next);
+    assert.is(answer.status, 200, `${days} days: ${await answer.text()}`);
+    await app.oauthStore.oauth.end({ clientKey: clientKeyOf(client.client_id) });
+  }
 });
 
 test('one that was repeated meanwhile sends the answer of the repetition', async () => {

@@ -350,6 +350,22 @@ vaults(
 );
 
 vaults(
+  'an account that is written while the clock is far behind is there when it is right again',
+  withBackend(async ({ store, target, node }) => {
+    let aheadMs = 0;
+    const vault = node({ clock: { ...systemClock, wall: () => systemClock.wall() + aheadMs } });
+    await connect(vault, target, 'user-1');
+    aheadMs = -400 * 24 * 3_600_000;
+    const tokens = vault.tokens(target, 'user-1');
+    await tokens.current();
+    await tokens.missingScopes(['write']);
+    aheadMs = 0;
+    await store.oauth.sweep(new Date(systemClock.wall()).toISOString());
+    assert.is(await codeOf(vault.tokens(target, 'user-1').current()), 'none');
+  }),
+);
+
+vaults(
   'a token without refresh lives until a 401',
   withBackend(
     async ({ target, node }) => {

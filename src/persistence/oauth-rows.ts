@@ -16,6 +16,11 @@ export function clientKeyOf(clientId: string): string {
   return oauthKey('client', clientId);
 }
 
+/** The end of a row that is used now, and kept until then: a clock that is behind for a while shortens no life. */
+export function prolonged(expiresAt: string | undefined, untilMs: number): string {
+  return new Date(Math.max(untilMs, Date.parse(expiresAt ?? '1970-01-01'))).toISOString();
+}
+
 /**
  * Makes a function that reads the JSON values of rows of one kind. It throws StoreOpenError for a damaged row: one whose value
  * has not the fields with which it was written. Further fields, of other releases, are kept. Users give the function the type

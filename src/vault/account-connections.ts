@@ -3,7 +3,7 @@
 import Type from 'typebox';
 import { type AccountConnection, SHARED } from '../domain/instances/account-connection.ts';
 import { type Clock, DAY_MS } from '../domain/time/clock.ts';
-import { oauthKey, readUndamaged, rowReader } from '../persistence/oauth-rows.ts';
+import { oauthKey, prolonged, readUndamaged, rowReader } from '../persistence/oauth-rows.ts';
 import type { OAuthFilter, OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import { untilTaken } from '../persistence/until-taken.ts';
 import type { OAuthBackend } from './oauth-backends.ts';
@@ -135,8 +135,8 @@ export class AccountConnections {
     before: ReadAccountConnection,
     value: StoredAccountConnection,
   ): Promise<ReadAccountConnection | undefined> {
-    const { key, version, connectedAt } = before;
-    const row = { ...this.#rowOf(key, value), createdAt: connectedAt };
+    const { key, version, connectedAt, expiresAt } = before;
+    const row = { ...this.#rowOf(key, value, expiresAt), createdAt: connectedAt };
     const isMine = await this.#store.replace(row, version);
     return isMine ? { ...before, version: version + 1, expiresAt: row.expiresAt, value } : undefined;
   }
@@ -174,14 +174,18 @@ export class AccountConnections {
     return new Date(this.#clock.wall()).toISOString();
   }
 
-  #rowOf(key: string, value: StoredAccountConnection): Omit<OAuthRow, 'version' | 'createdAt'> {
+  #rowOf(
+    key: string,
+    value: StoredAccountConnection,
+    before?: string,
+  ): Omit<OAuthRow, 'version' | 'createdAt'> {
     return {
       kind: 'connection',
       key,
       value: JSON.stringify(value),
       // The rows of a user end with the user.
       ...(value.owner === SHARED ? {} : { userId: value.owner }),
-      expiresAt: new Date(this.#clock.wall() + KEPT_MS).toISOString(),
+      expiresAt: prolonged(before, this.#clock.wall() + KEPT_MS),
     };
   }
 }

@@ -10,7 +10,7 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import { WindowCounter } from '../../domain/memory/window-counter.ts';
 import { type Clock, DAY_MS, isRecent } from '../../domain/time/clock.ts';
 import { networkOf, siteOf } from '../../net/network-of.ts';
-import { clientKeyOf, readUndamaged } from '../../persistence/oauth-rows.ts';
+import { clientKeyOf, prolonged, readUndamaged } from '../../persistence/oauth-rows.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
 import { type ClientDocuments, DocumentFault, isDocumentUrl } from './client-documents.ts';
 import {
@@ -199,7 +199,7 @@ export class Clients {
     const nowMs = clock.wall();
     if (!wasUsed(beforeMs)) {
       const usedAt = new Date(nowMs).toISOString();
-      const expiresAt = row.expiresAt && new Date(nowMs + USED_MS).toISOString();
+      const expiresAt = row.expiresAt && prolonged(row.expiresAt, nowMs + USED_MS);
       await store.replace({ ...row, usedAt, expiresAt }, row.version);
     }
     // After it is stored: a failed write is tried again with the next use.
