@@ -95,9 +95,12 @@ test('whose link an admin ends meanwhile are not linked again, by a sign-in or b
   const { company, store, said, answerWith } = started();
   const eve = await company.signIn(SETTING, said(['staff']));
   between(store.accounts, 'findUsers', () => company.unlink(eve));
-  const refusal = await company.signIn(SETTING, said(['staff'])).catch((error: Error) => error.message);
+  const { claims, ...others } = said(['staff']);
+  const moved = { ...others, claims: { ...claims, email: 'eve@example.com' } };
+  const refusal = await company.signIn(SETTING, moved).catch((error: Error) => error.message);
   assert.match(String(refusal), 'user link eve');
   assert.is(await store.oauth.count({ kind: 'identity' }), 0);
+  assert.is((await store.accounts.findUsers([eve.id]))[0]?.email, eve.email, 'nothing is changed by it');
 
   await company.link(eve, { issuer: SETTING.issuer, subject: 's-1' });
   await company.signIn(SETTING, said(['staff']));
@@ -196,6 +199,17 @@ test('that two admins link at the same moment do not get both identities: neithe
   assert.is(await links(), outcomes.filter((outcome) => outcome === 'done').length);
   assert.is.not(await links(), 2);
   assert.equal([await linkTo('s-1'), await links()], ['done', 1]);
+});
+
+test('whose link an admin ends while an assertion is used get neither a grant nor the rights in it', async () => {
+  const { company, store, said } = started();
+  const eve = await company.signIn(SETTING, said(['staff']));
+  const claims = { sub: 's-1', preferred_username: 'eve', email: 'eve@example.com', groups: ['staff'] };
+  const issuedAtMs = Date.parse('2030-01-01T00:00:01Z');
+  const { account } = await company.vouched(SETTING, { subject: 's-1', claims, issuedAtMs });
+  await company.unlink(eve);
+  assert.is(await endOf(account()), 'INSUFFICIENT_PERMISSIONS');
+  assert.is((await store.accounts.findUsers([eve.id]))[0]?.email, eve.email);
 });
 
 test('that are deleted meanwhile, or whose link was left behind, are made again', async () => {

@@ -117,8 +117,8 @@ export class CompanyAccounts {
     const row = await this.#rowOfIdentity(identity);
     const known = await this.#userOf(row);
     if (known === undefined) return this.#create(setting, stored, claims, role, row?.version ?? 0);
-    const user = await this.#update(await this.#enabledAgain(known), setting, claims, role);
-    return (await this.#keep(stored, user)) ? user : undefined;
+    const user = await this.#enabledAgain(known);
+    return (await this.#keep(stored, user)) ? this.#update(user, setting, claims, role) : undefined;
   }
 
   /**
@@ -162,13 +162,14 @@ export class CompanyAccounts {
       return { scopes, account };
     }
     const account = async () => {
-      const user = await this.#update(await this.#enabledAgain(known), setting, claims, role);
+      const user = await this.#enabledAgain(known);
       const { sleptAt: _, ...kept } = stored;
       const saidAtMs = Math.max(issuedAtMs, confirmedAtMs);
       const now = { ...kept, ...identity, sub: String(claims.sub), confirmedAtMs: saidAtMs };
       // The row stays as it is when another node asks the provider at this moment: its refresh token would be lost.
-      await this.#options.store.replace(rowOfIdentity(now, user), row.version);
-      return user;
+      const isKept = await this.#options.store.replace(rowOfIdentity(now, user), row.version);
+      if (!isKept && (await this.#find(identity))?.id !== user.id) throw accountDisabled(user.username);
+      return this.#update(user, setting, claims, role);
     };
     return { scopes: scopesOfRole(role, this.#options.roles), account };
   }
