@@ -159,6 +159,7 @@ export function composeAuth(options: AuthOptions, shared?: SharedCounter): Auth 
     accounts: store.accounts,
     tokens,
     clock,
+    serverTimeMs: () => store.serverTimeMs(),
     oauth,
     issuers: options.issuers,
     onEnded: (userId) => authenticator.invalidate(userPrincipalId(userId)),

@@ -6,7 +6,7 @@ import { LoginThrottle } from '../../../src/auth/accounts/login-throttle.ts';
 import { until } from '../../helpers/eventually.ts';
 import { errorOf, thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { authHarness, codeOf, passwordOf, verifiedUser } from '../auth-harness.ts';
+import { authHarness, codeOf, LIFETIME_MS, passwordOf, verifiedUser } from '../auth-harness.ts';
 
 const test = suite('login and logout');
 
@@ -174,6 +174,16 @@ test('the 101st logout of a user ends all tokens of the user, and the next one o
   await auth.tokenEnds.end(first);
   assert.is(await codeFor(first), 'INVALID_CREDENTIALS');
   assert.is((await auth.authenticate(second)).name, 'ada');
+});
+
+test('no ended token is valid again because the clock was ahead at the 101st logout', async () => {
+  const { auth, clock, user, bearer, codeFor } = await verifiedUser();
+  const ended = await Promise.all(Array.from({ length: 100 }, () => bearer(user)));
+  for (const token of ended) await auth.tokenEnds.end(token);
+  clock.step(2 * LIFETIME_MS);
+  await auth.tokenEnds.end(await bearer(user));
+  clock.step(-2 * LIFETIME_MS);
+  for (const token of ended) assert.is(await codeFor(token), 'INVALID_CREDENTIALS');
 });
 
 test('a logout of a user who was deleted is no error, and leaves nothing of the user in the store', async () => {

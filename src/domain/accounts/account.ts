@@ -87,7 +87,7 @@ const MAX_ENDED = 100;
 
 /**
  * The ended tokens of a user with `token` added; undefined if that makes too many. Expired ones are dropped only to make room: a
- * wrong clock may take a token for expired that is valid again once the clock is right.
+ * wrong clock may take a token for expired that is valid again once the clock is right. `nowMs`: 0 where it is in doubt.
  */
 export function withEndedToken(
   ended: readonly EndedToken[],
