@@ -166,7 +166,8 @@ export class PeerClient {
     this.#streams.destroy();
   }
 
-  #begin(exchange: PeerExchange): void {
+  /** `asksNow`: it is known at once whether a silent node answers; false: with the next look, within a second. */
+  #begin(exchange: PeerExchange, asksNow = true): void {
     if (this.#hasEnded) {
       exchange.notHolder();
       return;
@@ -191,7 +192,7 @@ export class PeerClient {
       return;
     }
     this.#waiting.add(exchange);
-    if (this.#ping === undefined) this.#sendPing();
+    if (asksNow && this.#ping === undefined) this.#sendPing();
   }
 
   /**
@@ -264,7 +265,7 @@ export class PeerClient {
     }
     if (reason === PEER_REFUSAL.elsewhere) {
       this.#silentSinceMs ??= this.#options.clock.now(); // it goes on under another life: the members will know
-      this.#begin(exchange);
+      this.#begin(exchange, false);
       return;
     }
     const isUnknown = reason === PEER_REFUSAL.unknownSender;

@@ -9,6 +9,7 @@ import {
   type Delivered,
   ERRORS,
   type ErrorCode,
+  type ErrorFacts,
   GatewayError,
   type HttpRefusal,
 } from '../../../domain/errors/errors.ts';
@@ -175,8 +176,11 @@ function parsedOrUndefined(content: Buffer): unknown {
 
 type Check = (value: unknown) => boolean;
 const isText: Check = (value) => typeof value === 'string';
-/** Also one that JavaScript would change, which is kept as text: the code of an error of a backend. */
-const isNumber: Check = (value) => typeof value === 'number' || value instanceof JsonText;
+const isNumber: Check = (value) => typeof value === 'number';
+/** Also one that JavaScript would change, which is kept as text. */
+const isErrorCode: Check = (value) => isNumber(value) || value instanceof JsonText;
+/** A wait in ms: a longer one, of a node that is broken, would never end. */
+const isWait: Check = (value) => Number(value) >= 0 && Number(value) <= LIMITS.refusedLongestMs;
 const isBoolean: Check = (value) => typeof value === 'boolean';
 const optional =
   (check: Check): Check =>
@@ -195,6 +199,9 @@ const isHandshake = hasFields({
   greeting: isJsonObject,
 });
 
+const isBackendError = hasFields({ code: isErrorCode, message: isText });
+const isRefusal = hasFields({ status: isNumber, waitMs: optional(isWait) });
+
 /** The fields without which a frame cannot be used, by its kind. That of a later release is not used. */
 const FRAME_FIELDS: Readonly<Record<Exclude<PeerFrame['kind'], 'result'>, Check>> = {
   opened: hasFields({ conversation: isText, backend: optional(isText), peer: isHandshake }),
@@ -203,8 +210,8 @@ const FRAME_FIELDS: Readonly<Record<Exclude<PeerFrame['kind'], 'result'>, Check>
   question: hasFields({ question: isNumber, method: isText, params: isJsonObject }),
   interrupted: hasFields({ retryMs: optional(isNumber) }),
   error: hasFields({
-    error: hasFields({ code: isNumber, message: isText }),
-    refusal: optional(hasFields({ status: isNumber, waitMs: optional(isNumber) })),
+    error: isBackendError,
+    refusal: optional(isRefusal),
   }),
   cut: hasFields({ cut: isText }),
   failed: hasFields({ failure: isJsonObject }),
@@ -330,30 +337,35 @@ function notUnderstood(cause?: unknown): GatewayError {
 }
 
 /**
- * The facts of an error that cross: those that decide about the next step, and those that callers see. `suspicious` crosses, too;
- * an instance that is unreachable becomes unhealthy at its node, which says so.
+ * The facts of an error that cross, with their form: those that decide about the next step, and those that callers see. An
+ * instance that is unreachable becomes unhealthy at its node, which says so: of its health only `suspicious` crosses.
  */
-const CROSSING = [
-  'delivered',
-  'retryAfterSeconds',
-  'reason',
-  'plainMessage',
-  'backendError',
-  'refusal',
-  'isSessionLost',
-  'isRepaired',
-] as const;
+const CROSSING = {
+  delivered: (value) => value === 'no' || value === 'unknown' || value === 'yes',
+  retryAfterSeconds: (value) => typeof value === 'number' && isWait(value * 1_000),
+  reason: isText,
+  plainMessage: isText,
+  backendError: isBackendError,
+  refusal: isRefusal,
+  isSessionLost: isBoolean,
+  isRepaired: isBoolean,
+  health: (value) => value === 'suspicious',
+} satisfies Partial<Record<keyof ErrorFacts, Check>>;
+
+function crossingFacts(facts: object): ErrorFacts {
+  const known: Readonly<Record<string, unknown>> = { ...facts };
+  const names = Object.entries(CROSSING).filter(([name, check]) => check(known[name]));
+  return Object.fromEntries(names.map(([name]) => [name, known[name]]));
+}
 
 /** An error without the facts that are only for its own node. */
 export function failureToSend({ code, message, facts }: GatewayError): Failure {
-  const crossing = CROSSING.map((name) => [name, facts[name]] as const);
-  const suspicion = facts.health === 'suspicious' ? { health: facts.health } : {};
-  const others = Object.fromEntries(crossing.filter(([, fact]) => fact !== undefined));
-  return { code, message, facts: { ...others, ...suspicion } };
+  return { code, message, facts: crossingFacts(facts) };
 }
 
 /** The error of another node; one with an unknown code is BACKEND_UNAVAILABLE. `delivered`: unless its facts say it. */
 export function errorIn({ code, message, facts }: Failure, delivered: Delivered): GatewayError {
-  const known = typeof code === 'string' && code in ERRORS ? (code as ErrorCode) : 'BACKEND_UNAVAILABLE';
-  return new GatewayError(known, String(message), { delivered, ...Object(facts) });
+  const isKnown = typeof code === 'string' && Object.hasOwn(ERRORS, code);
+  const known = isKnown ? (code as ErrorCode) : 'BACKEND_UNAVAILABLE';
+  return new GatewayError(known, String(message), { delivered, ...crossingFacts(Object(facts)) });
 }

@@ -152,15 +152,17 @@ class PeerConversation implements Conversation {
         ownerId,
         {
           frame: (frame) => {
-            if (frame.kind === 'opened') {
+            if (frame.kind === 'opened' && opened === undefined) {
               settle();
               opened = new PeerConversation(link, ownerId, wanted, stream, frame);
               resolve(opened);
             } else if (frame.kind === 'none') {
               settle();
+              stream.cancel();
               resolve(undefined);
             } else if (frame.kind === 'failed') {
               settle();
+              stream.cancel();
               reject(errorIn(frame.failure, 'no'));
             } else if (frame.kind === 'duty') onDuty?.(frame);
             else if (frame.kind === 'closed') end = closedIn(frame);
