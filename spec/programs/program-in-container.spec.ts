@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { RequestListener, ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { runInContainer } from '../../src/discovery/exec.ts';
@@ -119,6 +120,31 @@ for (const [silentAt, path] of [
       const unanswered = await silence.promise;
       await Promise.all([child.stop(), once(unanswered, 'close')]);
       assert.equal([(await child.exited).reason, child.pid], ['could not be stopped', null]);
+    });
+  });
+}
+
+for (const [silentAt, path] of [
+  ['is started', /\/exec\/one\/start$/],
+  ['is asked for', /\/exec\/one\/json$/],
+] as const) {
+  test(`a program is killed after its stop when the engine did not answer while it ${silentAt}`, async () => {
+    const killed = Promise.withResolvers<readonly string[]>();
+    const listener: RequestListener = async (request, response) => {
+      const { url = '' } = request;
+      if (path.test(url)) return;
+      if (url.endsWith('/start'))
+        return void response.writeHead(200)[url.includes('one') ? 'flushHeaders' : 'end']();
+      if (!url.endsWith('/exec')) return answerJson(response, 200, { Running: false, ExitCode: 0 });
+      const { Cmd: words } = JSON.parse(await text(request));
+      if (words.includes('KILL')) killed.resolve(words);
+      answerJson(response, 201, { Id: words[0] === 'serve' ? 'one' : 'two' });
+    };
+    await withRawServer(listener, async ({ url }) => {
+      const place = { engine: new URL(url).origin, id: PLACE.id };
+      const child = new ProgramRun({ ...PROGRAM, container: place }, { runInContainer, ladder });
+      await child.stop();
+      assert.match((await killed.promise).at(-1) ?? '', /^STAGEDOOR_PROGRAM=/);
     });
   });
 }

@@ -36,6 +36,8 @@ const MAX_END_CHECKS = 10;
 const END_CHECK_MS = 50;
 /** The longest wait for an engine while the program runs, in ms. */
 const ENGINE_MS = 5_000;
+/** The waits between attempts to kill a program that was given up while its engine did not answer, in ms. */
+const KILL_AGAIN_MS: readonly number[] = [1_000, 2_000, 4_000, 8_000, 16_000];
 
 export const runInContainer: RunInContainer = async ({ engine: address, id }, words, output, abortSignal) => {
   const container = (await connectEngine(address)).getContainer(id);
@@ -49,6 +51,9 @@ export const runInContainer: RunInContainer = async ({ engine: address, id }, wo
     Tty: false,
     abortSignal,
   });
+  let isKillAnswered = false;
+  // Aborted while it starts, the program may run nevertheless.
+  abortSignal.addEventListener('abort', () => isKillAnswered || void killLater(container, variable));
   const stream = await exec.start({ hijack: true, stdin: true, Tty: false, abortSignal });
   stream.on('data', demultiplexer(output));
   stream.on('error', () => {}); // its close follows
@@ -66,8 +71,9 @@ export const runInContainer: RunInContainer = async ({ engine: address, id }, wo
     write: (text, done) => stream.write(text, done),
     endInput: () => stream.end(),
     signal: async (name) => {
-      const isDone = await isSignalled(container, variable, name, within());
-      if (isDone || pid === undefined || !hasVariable(pid, variable)) return;
+      const outcome = await signalled(container, variable, name, within());
+      isKillAnswered ||= name === 'KILL' && outcome !== 'unanswered';
+      if (outcome === 'done' || pid === undefined || !hasVariable(pid, variable)) return;
       try {
         process.kill(pid, `SIG${name}`); // the container has no shell
       } catch {
@@ -96,12 +102,21 @@ function hasVariable(pid: number, variable: string): boolean {
   return environmentOf(pid)?.includes(variable) === true;
 }
 
-async function isSignalled(
+/** Kills the program as soon as its engine answers. */
+async function killLater(container: Docker.Container, variable: string): Promise<void> {
+  for (const waitMs of [0, ...KILL_AGAIN_MS]) {
+    await sleep(systemClock.background, waitMs);
+    const outcome = await signalled(container, variable, 'KILL', timeLimit(systemClock, ENGINE_MS));
+    if (outcome !== 'unanswered') return;
+  }
+}
+
+async function signalled(
   container: Docker.Container,
   variable: string,
   name: string,
   abortSignal: AbortSignal,
-): Promise<boolean> {
+): Promise<'done' | 'failed' | 'unanswered'> {
   try {
     const killer = await container.exec({
       Cmd: ['sh', '-c', SIGNAL_SCRIPT, 'sh', name, variable],
@@ -113,9 +128,10 @@ async function isSignalled(
     for await (const _ of stream) {
       // Wait for its end; there is nothing to read.
     }
-    return (await killer.inspect({ abortSignal })).ExitCode === 0;
-  } catch {
-    return false; // the container is gone, and the program with it; or the engine is
+    return (await killer.inspect({ abortSignal })).ExitCode === 0 ? 'done' : 'failed';
+  } catch (thrown) {
+    // The container is gone, and the program with it; or the engine is.
+    return isAboutRemoved(thrown) ? 'failed' : 'unanswered';
   }
 }
 
