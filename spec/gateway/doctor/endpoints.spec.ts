@@ -68,12 +68,18 @@ const changed =
 const withResult = (method: string, more: JsonObject): Say =>
   changed(method, (answer) => ({ ...answer, result: { ...Object(answer.result), ...more } }));
 
+/** The number of sessions that were ended. */
+let ended = 0;
+
 /** The codes that are found. Waits are shorter, and the clock runs as `now` says. */
-async function codesAt(say: Say, now: () => number = systemClock.now): Promise<string[]> {
+async function codesAt(say: Say, now: () => number = systemClock.now, untilMs?: number): Promise<string[]> {
   const server = createServer(async (request, response) => {
     let text = '';
     for await (const chunk of request) text += chunk;
-    if (request.method === 'DELETE') return void response.writeHead(200).end();
+    if (request.method === 'DELETE') {
+      ended += 1;
+      return void response.writeHead(200).end();
+    }
     say(JSON.parse(text), request, response);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -84,7 +90,8 @@ async function codesAt(say: Say, now: () => number = systemClock.now): Promise<s
     isDenied: () => false,
     openNetworks: [],
   });
-  const found = await probeEndpoint(endpoint, {}, (request) => fetch.send(endpoint, endpoint, request), now);
+  const time = { now, untilMs };
+  const found = await probeEndpoint(endpoint, {}, (request) => fetch.send(endpoint, endpoint, request), time);
   server.closeAllConnections();
   server.close();
   for (const { code } of found) assert.ok(remedyOf(code), code);
@@ -219,6 +226,25 @@ test('slow answers are named with their time', async () => {
     };
   assert.equal(await codesAt(slow('initialize'), () => atMs), ['slow-start']);
   assert.equal(await codesAt(slow('tools/list'), () => atMs), ['slow-list']);
+});
+
+test('no message is sent after the time of all, and what was found until then counts', async () => {
+  for (const last of ['initialize', 'stagedoor/unknown', 'tools/list', 'server/discover']) {
+    let atMs = 0;
+    const asked: unknown[] = [];
+    const late: Say = (message, ...rest) => {
+      asked.push(message.method);
+      if (message.method === last) atMs = 60_000;
+      plain(message, ...rest);
+    };
+    ended = 0;
+    assert.equal(
+      (await codesAt(late, () => atMs, 60_000)).filter((code) => !code.startsWith('slow')),
+      [],
+      last,
+    );
+    assert.equal([asked.at(-1), ended], [last, 1]);
+  }
 });
 
 test.run();

@@ -105,6 +105,26 @@ test('the items of a long list are examined in several turns', async () => {
   assert.ok(turns >= 10_000 / TASKS_PER_TURN, `${turns} turns`);
 });
 
+test('all lists of a server have one time', async () => {
+  await using gateway = await createGateway();
+  await gateway.register('t', { id: 'one', handler: () => ({ tools: [] }) }, { waitMs: 5_000 });
+  const { servers, instance } = gateway;
+  const allowedMs: number[] = [];
+  let atMs = 0;
+  const listing = {
+    servers: servers.bind(gateway),
+    instance: instance.bind(gateway),
+    list: async (_template: string, _field: string, { timeoutMs }: { timeoutMs: number }) => {
+      allowedMs.push(timeoutMs);
+      atMs += 50_000;
+      return { items: [] };
+    },
+  };
+  const clock = { ...systemClock, now: () => atMs };
+  await examineTemplate(listing as never, 't', { ...options, clock });
+  assert.equal(allowedMs, [30_000, 30_000, 20_000, 1_000]);
+});
+
 type Answer = (message: JsonObject, request: IncomingMessage, response: ServerResponse) => void;
 
 /** The findings at an HTTP server whose answers these are. */

@@ -22,30 +22,49 @@ type Send = (request: BackendFetchRequest) => Promise<Response>;
 /** An event stream ends after its answer, within this time. */
 const STREAM_REST_MS = 2_000;
 
-/** `send` follows no redirect, and rejects for an endpoint that does not answer: that is not a finding of its own. */
+export interface ProbeTime {
+  readonly now: () => number;
+  /** The time of `now` after which no message is sent. Default: none. */
+  readonly untilMs?: number | undefined;
+}
+
+/**
+ * The faults that are found until the end of the time. `send` follows no redirect, and rejects for an endpoint that does not
+ * answer: that is not a finding of its own.
+ */
 export async function probeEndpoint(
   endpoint: string,
   headers: Readonly<Record<string, string>>,
   send: Send,
-  now: () => number,
+  time: ProbeTime,
 ): Promise<Finding[]> {
   const found = new Findings();
-  const probe = new HttpProbe({ endpoint, headers, send, found, now });
+  const probe = new HttpProbe({ endpoint, headers, send, found, ...time });
+  try {
+    await converse(probe, found);
+  } catch (thrown) {
+    if (!(thrown instanceof TimeIsOver)) throw thrown;
+    await probe.end();
+  }
+  return [...found.all];
+}
+
+async function converse(probe: HttpProbe, found: Findings): Promise<void> {
   const inLegacy = await converseInLegacy(probe, found);
-  if (probe.isRefused) return [...found.all];
+  if (probe.isRefused) return;
   await probe.asOfUnknownSession();
   await probe.end();
   probe.isModern = true;
   compareEras(inLegacy, await converseInModern(probe, found), found);
-  return [...found.all];
 }
 
-interface HttpProbeOptions {
+class TimeIsOver extends Error {}
+
+interface HttpProbeOptions extends ProbeTime {
   readonly endpoint: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly send: Send;
   readonly found: Findings;
-  readonly now: () => number;
 }
 
 class HttpProbe implements Wire {
@@ -57,17 +76,20 @@ class HttpProbe implements Wire {
   readonly #send: Send;
   readonly #found: Findings;
   readonly #now: () => number;
+  readonly #untilMs: number;
   #session: string | undefined;
 
-  constructor({ endpoint, headers, send, found, now }: HttpProbeOptions) {
+  constructor({ endpoint, headers, send, found, now, untilMs = Infinity }: HttpProbeOptions) {
     this.#endpoint = endpoint;
     this.#headers = headers;
     this.#send = send;
     this.#found = found;
     this.#now = now;
+    this.#untilMs = untilMs;
   }
 
   async ask(message: Parameters<Wire['ask']>[0]): Promise<Heard> {
+    this.#checkTime();
     const startedAtMs = this.#now();
     const { method } = message;
     const heard = (texts: readonly string[]): Heard => ({
@@ -93,6 +115,7 @@ class HttpProbe implements Wire {
   }
 
   async tell(message: JsonObject): Promise<void> {
+    this.#checkTime();
     try {
       const { response, body } = await this.#post(message);
       if (message.method === 'notifications/initialized' && (response.status !== 202 || body !== ''))
@@ -109,6 +132,7 @@ class HttpProbe implements Wire {
   async asOfUnknownSession(): Promise<void> {
     const own = this.#session;
     if (own === undefined) return;
+    this.#checkTime();
     this.#session = randomUUID();
     try {
       const { response, isLeftOpen } = await this.#post({ jsonrpc: '2.0', id: 7_009, method: 'ping' });
@@ -128,6 +152,11 @@ class HttpProbe implements Wire {
     const request = { method: 'DELETE', headers: this.#headersOf({}), isBodyIgnored: true };
     await this.#send(request).catch(() => undefined);
     this.#session = undefined;
+  }
+
+  /** Throws TimeIsOver. */
+  #checkTime(): void {
+    if (this.#now() >= this.#untilMs) throw new TimeIsOver();
   }
 
   async #post(message: JsonObject) {

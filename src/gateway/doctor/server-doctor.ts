@@ -14,7 +14,7 @@ import { BackendFetch, type BackendFetchRequest } from '../../vault/backend-fetc
 import type { Gateway } from '../gateway.ts';
 import type { Server } from '../gateway-types.ts';
 import type { FaultCode, Finding } from './faults.ts';
-import { probeEndpoint } from './http-probe.ts';
+import { type ProbeTime, probeEndpoint } from './http-probe.ts';
 
 interface Examination {
   readonly instance: string;
@@ -32,7 +32,10 @@ interface ExamineOptions extends Timing {
 
 /** Findings of one code and list that are named one by one; the others are counted. */
 const NAMED = 20;
+/** The time of all messages to one instance: after it a message still under way, and a moment for each list. */
+const ALL_MS = 120_000;
 const LIST_MS = 30_000;
+const MIN_LIST_MS = 1_000;
 const LISTS: readonly ListField[] = ['tools', 'prompts', 'resources', 'resourceTemplates'];
 
 /** Examines each instance of this node, and the lists of the healthy ones. Throws TEMPLATE_NOT_FOUND. */
@@ -72,12 +75,13 @@ async function examine(
     const why = snapshot.reason ?? silent;
     findings.push({ code: 'no-era', message: `It is not open: ${why.replace(/\.$/, '')}.` });
   }
-  findings.push(...(await asPlainHttp(definition, fetch, { signal, clock })));
+  const untilMs = clock.now() + ALL_MS;
+  findings.push(...(await asPlainHttp(definition, fetch, { signal, now: clock.now, untilMs })));
   for (const field of snapshot.healthy ? LISTS : [])
     try {
       const { items, cut } = await gateway.list(template, field, {
         instanceId: id,
-        timeoutMs: LIST_MS,
+        timeoutMs: Math.min(Math.max(untilMs - clock.now(), MIN_LIST_MS), LIST_MS),
         signal,
       });
       if (items.length > 0) lists[field] = items.length;
@@ -124,7 +128,7 @@ function faultsOfOutput({ oddOutput }: InstanceSnapshot): Finding[] {
 async function asPlainHttp(
   definition: InstanceDefinition,
   fetch: BackendFetch,
-  { signal, clock: { now } }: Pick<ExamineOptions, 'signal' | 'clock'>,
+  { signal, ...time }: Pick<ExamineOptions, 'signal'> & ProbeTime,
 ): Promise<Finding[]> {
   const { endpoint, auth, transport, headers } = definition;
   const isPlain = isNetworked(definition) && TRANSPORT_TRAITS[transport].onlyEra === undefined;
@@ -133,7 +137,7 @@ async function asPlainHttp(
     signal?.throwIfAborted(); // its caller left
     return await fetch.send(endpoint, endpoint, request);
   };
-  return probeEndpoint(endpoint, headers, send, now);
+  return probeEndpoint(endpoint, headers, send, time);
 }
 
 async function faultsOfItems(
