@@ -132,7 +132,7 @@ const PLAIN = [
 
 /** The message that arrived at the backend. */
 function arrived(text: string): string {
-  const [, data = text] = /^data: ([^\n]*)/m.exec(text) ?? [];
+  const [, data = text] = /^data: ([^\n]+)/m.exec(text) ?? [];
   const answered = JSON.parse(data);
   return String(Object(answered.result ?? answered).content?.[0]?.text);
 }
