@@ -264,6 +264,38 @@ test('sets the state of its client again in a new session, and repeats no call t
   assert.is(sent.at(-1), 'b DELETE');
 });
 
+test('opens a lost session again as a whole after the state of its client could not be set', async () => {
+  let [opened, isBroken] = [0, false];
+  const sent: string[] = [];
+  const { bridge, lines } = await open(async (request, response) => {
+    const { id, method = '' } = JSON.parse((await request.toArray()).join('') || '{}');
+    if (method === 'initialize') opened += 1;
+    const { 'mcp-session-id': named = `s${opened}` } = request.headers;
+    if (method === 'resources/subscribe' && isBroken) return request.socket.destroy();
+    if (method === '') return response.writeHead(405).end();
+    if (named === 's1' && sent.includes('tools/list')) return response.writeHead(404).end();
+    sent.push(method);
+    response.setHeader('mcp-session-id', named).setHeader('content-type', 'application/json');
+    return response.end(JSON.stringify({ jsonrpc: '2.0', id, result: { protocolVersion: '2025-11-25' } }));
+  });
+  const ask = async (method: string) => {
+    const id = lines.length + 1;
+    bridge.receive(JSON.stringify({ jsonrpc: '2.0', id, method, params: {} }));
+    assert.ok(await eventually(async () => lines.length === id, Boolean), method);
+    return JSON.parse(lines.at(-1) ?? '');
+  };
+  try {
+    for (const method of ['initialize', 'resources/subscribe', 'tools/list']) await ask(method);
+    isBroken = true; // the gateway was started again, and ends once more
+    assert.ok((await ask('tools/list')).error);
+    isBroken = false;
+    assert.ok((await ask('tools/list')).result);
+    assert.equal(sent.slice(3), ['initialize', 'initialize', 'resources/subscribe', 'tools/list']);
+  } finally {
+    await bridge.close({ isImmediate: true });
+  }
+});
+
 test('does not repeat the request of a client that initializes again while its lost session is reopened', async () => {
   let [opened, subscribed] = [0, 0];
   const held = Promise.withResolvers<void>();

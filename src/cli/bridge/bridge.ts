@@ -293,25 +293,32 @@ export class Bridge {
   #reopen(lost: BridgeSession): Promise<void> {
     if (this.#reopening !== undefined) return this.#reopening;
     if (this.#session?.id !== lost.id) return Promise.resolve(); // it has been reopened meanwhile
-    this.#reopening = this.#openAgain().finally(() => {
+    this.#reopening = this.#openAgain(lost).finally(() => {
       this.#reopening = undefined;
     });
     this.#opening = Promise.allSettled([this.#reopening]);
     return this.#reopening;
   }
 
-  async #openAgain(): Promise<void> {
+  async #openAgain(lost: BridgeSession): Promise<void> {
     const initialize = this.#remembered.get(INITIALIZE);
     if (initialize === undefined) throw new Error('the session is lost');
     const { signal } = this.#ended;
     const response = await this.#options.link.send(this.#post(initialize, undefined, signal));
     if (!response.ok) throw new Error((await refusalIn(response)).text);
     this.#startSession(response);
-    await readMessages(response, async (data) => this.#readInitializeResult(data));
-    for (const message of this.#remembered.values()) {
-      if (message.method === INITIALIZE) continue; // also one that the client has sent meanwhile
-      const answer = await this.#options.link.send(this.#post(message, this.#session, signal));
-      await readMessages(answer, async () => {}); // the client has had its answer
+    const id = this.#session?.id;
+    try {
+      await readMessages(response, async (data) => this.#readInitializeResult(data));
+      for (const message of this.#remembered.values()) {
+        if (message.method === INITIALIZE) continue; // also one that the client has sent meanwhile
+        const answer = await this.#options.link.send(this.#post(message, this.#session, signal));
+        await readMessages(answer, async () => {}); // the client has had its answer
+      }
+    } catch (error) {
+      // Without all its state it is not the session of the client: the next request opens another one.
+      if (this.#session?.id === id) this.#session = lost;
+      throw error;
     }
     signal.throwIfAborted(); // also while the last answer was read
     this.#options.log('the session was lost and has been reopened');
