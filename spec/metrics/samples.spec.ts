@@ -15,7 +15,7 @@ import { LoadHistory } from '../../src/metrics/load-history.ts';
 import { type SampleSelection, Samples } from '../../src/metrics/samples.ts';
 import { definitionSample, snapshotSample } from '../helpers/http/samples.ts';
 import { suite } from '../helpers/suite.ts';
-import { simulatedClock } from '../helpers/time/simulated-time.ts';
+import { simulatedClock, simulateTime } from '../helpers/time/simulated-time.ts';
 import { TurnCounter, untimedScheduler } from '../helpers/time/turns.ts';
 
 const test = suite('load samples');
@@ -30,8 +30,7 @@ let samples: Samples;
 /** What a reader threw: RxJS would report it after a wait, which is simulated. */
 let failure: Error | undefined;
 const open: Subscription[] = [];
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+simulateTime(test, () => {
   events$ = new Subject();
   templates = [loaded('demo', ['a', 'b']), loaded('other', ['c'])];
   looks = 0;
@@ -45,7 +44,6 @@ test.before.each(() => {
 });
 test.after.each(() => {
   for (const reading of open.splice(0)) reading.unsubscribe();
-  mock.timers.reset();
 });
 
 test('come at once with all parts, then each second with the changed parts', async () => {

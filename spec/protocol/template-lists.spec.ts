@@ -15,14 +15,13 @@ import { systemClock } from '../../src/domain/time/clock.ts';
 import { withListNotices } from '../../src/protocol/list-notices.ts';
 import { CACHE_BYTES, TemplateLists, type TemplateListsDeps } from '../../src/protocol/template-lists.ts';
 import { suite } from '../helpers/suite.ts';
-import { simulatedClock } from '../helpers/time/simulated-time.ts';
+import { simulatedClock, simulateTime } from '../helpers/time/simulated-time.ts';
 import { schedulerWith } from '../helpers/time/turns.ts';
 import { answered, PROFILE } from './listing-backends.ts';
 import { HANDSHAKE } from './scripted-backends.ts';
 
 const test = suite('template lists');
-test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
-test.after.each(() => mock.timers.reset());
+simulateTime(test);
 
 const TOOLS: ExchangeRequest = { method: 'tools/list' };
 

@@ -12,14 +12,13 @@ import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { withListNotices } from '../../../src/protocol/list-notices.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { pass, settled } from '../../helpers/time/simulated-time.ts';
+import { pass, settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/time/turns.ts';
 import { ADA, answered, CLOCK, type ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
 import { twoTemplates, untilWanted, wantedUris } from './two-templates.ts';
 
 const test = suite('aggregated backends');
-test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
-test.after.each(() => mock.timers.reset());
+simulateTime(test);
 
 test('many clients that ask for a long list at once get it in several turns', async () => {
   const { a, ask } = twoTemplates();

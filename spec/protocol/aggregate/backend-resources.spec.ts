@@ -8,14 +8,14 @@ import type { ListField } from '../../../src/domain/mcp/mcp.ts';
 import { TASKS_PER_TURN } from '../../../src/domain/time/task-scheduler.ts';
 import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
+import { simulateTime } from '../../helpers/time/simulated-time.ts';
 import { passTurns, TurnCounter } from '../../helpers/time/turns.ts';
 import { ADA, answered, ListingBackends, PROFILE } from '../listing-backends.ts';
 import { aggregateOf, fixed } from './aggregate-of.ts';
 import { twoTemplates, untilWanted, wantedUris } from './two-templates.ts';
 
 const test = suite('resources of aggregated backends');
-test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
-test.after.each(() => mock.timers.reset());
+simulateTime(test);
 
 test('a stream follows thousands of templates, and theirs that have its resources, over several turns', async () => {
   const follows = new TurnCounter();

@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert';
 import { noHealthyInstance } from '../../../src/domain/errors/backend-errors.ts';
 import { serverNotFound } from '../../../src/domain/errors/registry-errors.ts';
 import { suite } from '../../helpers/suite.ts';
+import { simulateTime } from '../../helpers/time/simulated-time.ts';
 import { nestedTooDeeply } from '../modern/modern-harness.ts';
 import { HANDSHAKE } from '../scripted-backends.ts';
 import { legacyHarness, notification, request } from './legacy-harness.ts';
@@ -19,12 +20,9 @@ const HELLO = {
 };
 const NO_SESSION = { 'mcp-session-id': undefined, 'mcp-protocol-version': undefined };
 
-test.before.each(() => mock.timers.enable({ apis: ['setInterval'] }));
-test.after.each(() => mock.timers.reset());
+simulateTime(test);
 
 test('a stream that begins before the answer names the instance that its call was sent to, if any', () => {
-  mock.timers.reset();
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
   const { call, session } = legacyHarness();
   session.binding = { instanceId: 'one', serverId: 't.one', isShared: true }; // it is moving to another instance
   const [waiting, sent] = [call(1).reply, call(2).reply];
@@ -51,6 +49,10 @@ test('a stream begins after a moment even if the stream of the backend does not 
   const { listen, session } = legacyHarness();
   session.untilListening = new Promise(() => {});
   const { reply, done } = listen();
+  mock.timers.tick(249);
+  await settled();
+  assert.is(reply.isAnswered, false);
+  mock.timers.tick(1);
   assert.is(await done, undefined);
   assert.is(reply.isAnswered, true);
 });

@@ -1,16 +1,15 @@
 // The handshake of legacy clients: result and revision. Refusals are in legacy-refusals.spec.ts.
 
-import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
 import { profileOf } from '../../../src/protocol/legacy/legacy-request.ts';
 import { suite } from '../../helpers/suite.ts';
+import { simulateTime } from '../../helpers/time/simulated-time.ts';
 import { HANDSHAKE } from '../scripted-backends.ts';
 import { legacyHarness, request } from './legacy-harness.ts';
 
 const test = suite('legacy initialize');
-test.before.each(() => mock.timers.enable({ apis: ['setInterval'] }));
-test.after.each(() => mock.timers.reset());
+simulateTime(test);
 
 /** The answer to a client that asks for this revision, from a backend with this handshake. */
 async function resultWith(handshake: Handshake, isShared = true, protocolVersion = '2025-06-18') {

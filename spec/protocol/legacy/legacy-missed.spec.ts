@@ -1,18 +1,17 @@
 // A client that opens its listening stream again gets each message once, or a notice of what may have changed: however late it comes, and
 // whatever was not stored. Tested through the endpoint.
 
-import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { MAX_UNREAD_BYTES } from '../../../src/protocol/client-bounds.ts';
 import { suite } from '../../helpers/suite.ts';
+import { simulateTime } from '../../helpers/time/simulated-time.ts';
 import { HANDSHAKE } from '../scripted-backends.ts';
 import { legacyHarness, pass } from './legacy-harness.ts';
 
 const test = suite('messages that a listening client missed');
 
-test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
-test.after.each(() => mock.timers.reset());
+simulateTime(test);
 
 /** The notices for a client that may have missed messages: its server announces changes of tools, and it has subscribed to one resource. */
 const NOTICE = ['notifications/tools/list_changed', 'notifications/resources/updated'];

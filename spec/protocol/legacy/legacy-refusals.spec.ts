@@ -1,15 +1,14 @@
 // Bad input to the legacy endpoint: it opens, counts and changes nothing, and the session remains usable. Statuses and codes are
 // those of the SDK's servers; more rows are in http/mcp/endpoint.spec.ts, over a real port.
 
-import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
+import { simulateTime } from '../../helpers/time/simulated-time.ts';
 import { legacyHarness, notification, type Refusal, request } from './legacy-harness.ts';
 
 const test = suite('legacy refusals');
 
-test.before.each(() => mock.timers.enable({ apis: ['setInterval'] }));
-test.after.each(() => mock.timers.reset());
+simulateTime(test);
 
 const CALL = request(1, 'tools/call', { name: 'add' });
 const HELLO = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } };

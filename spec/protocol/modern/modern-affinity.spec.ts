@@ -4,16 +4,12 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { JsonObject, JsonValue } from '../../../src/domain/json/json.ts';
 import { suite } from '../../helpers/suite.ts';
+import { simulateTime } from '../../helpers/time/simulated-time.ts';
 import { KEY, modernHarness, outcomeOf, resultOf, SERVER_INFO } from './modern-harness.ts';
 
 const test = suite('modern affinity');
 
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-});
-test.after.each(() => {
-  mock.timers.reset();
-});
+simulateTime(test);
 
 const call = { name: 'ask', arguments: { a: [1, { b: 2 }], c: 3 } };
 const inputRequests = { who: { method: 'elicitation/create', params: { message: 'Who?' } } };

@@ -9,14 +9,13 @@ import { type JsonObject, JsonText, type JsonValue } from '../../../../src/domai
 import type { Client, Owner } from '../../../../src/domain/mcp/client.ts';
 import type { ListChange, ListField } from '../../../../src/domain/mcp/mcp.ts';
 import { suite } from '../../../helpers/suite.ts';
-import { pass, settled } from '../../../helpers/time/simulated-time.ts';
+import { pass, settled, simulateTime } from '../../../helpers/time/simulated-time.ts';
 import { TurnCounter, turnsOf, untimedScheduler } from '../../../helpers/time/turns.ts';
 import { aggregateLists, answered, CLIENT, ListingBackends } from '../../listing-backends.ts';
 
 const test = suite('aggregate lists');
 
-test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
-test.after.each(() => mock.timers.reset());
+simulateTime(test);
 
 function setUp() {
   const all = {

@@ -1,7 +1,6 @@
 // The session of a client with all templates is written in each of its states, and made again from that in another gateway: nothing
 // of the old one remains there.
 
-import { mock } from 'node:test';
 import { firstValueFrom, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ExchangeRequest } from '../../../../src/domain/calls/exchange.ts';
@@ -12,13 +11,12 @@ import type { McpSession } from '../../../../src/domain/sessions/mcp-session.ts'
 import { readSession, writeSession } from '../../../../src/domain/sessions/session-value.ts';
 import { AggregateSession } from '../../../../src/protocol/aggregate/sessions/aggregate-session.ts';
 import { suite } from '../../../helpers/suite.ts';
-import { settled } from '../../../helpers/time/simulated-time.ts';
+import { settled, simulateTime } from '../../../helpers/time/simulated-time.ts';
 import { ADA, ListingBackends, NO_SESSIONS, PROFILE } from '../../listing-backends.ts';
 import { aggregateOf } from '../aggregate-of.ts';
 
 const test = suite('value of a session with all templates');
-test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
-test.after.each(() => mock.timers.reset());
+simulateTime(test);
 
 const URI = 'a:1';
 const SET_LEVEL = { method: 'logging/setLevel', params: { level: 'debug' } };

@@ -18,7 +18,7 @@ import { AggregateSession } from '../../../../src/protocol/aggregate/sessions/ag
 import { newAggregateSession } from '../../../../src/protocol/aggregate/sessions/aggregate-session-value.ts';
 import { HANDSHAKE } from '../../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../../helpers/suite.ts';
-import { settled } from '../../../helpers/time/simulated-time.ts';
+import { settled, simulateTime } from '../../../helpers/time/simulated-time.ts';
 import { untimedScheduler } from '../../../helpers/time/turns.ts';
 import {
   ADA,
@@ -32,8 +32,7 @@ import {
 
 const test = suite('aggregate session');
 
-test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
-test.after.each(() => mock.timers.reset());
+simulateTime(test);
 
 function setUp(owner: Owner = ADA, scheduler = untimedScheduler()) {
   const a = new ListingBackends({ tools: [{ name: 'x' }] });
