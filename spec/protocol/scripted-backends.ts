@@ -3,7 +3,7 @@
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
 import { newSession } from '../../src/actors/sessions/session-transitions.ts';
-import type { ExchangeRequest, SourcedEvent } from '../../src/domain/calls/exchange.ts';
+import type { ExchangeRequest, SentTo, SourcedEvent } from '../../src/domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../src/domain/calls/exchange-event.ts';
 import type { GatewayError } from '../../src/domain/errors/errors.ts';
 import { serverNotFound } from '../../src/domain/errors/registry-errors.ts';
@@ -51,6 +51,11 @@ export class SessionExchange extends AnsweredExchange<SourcedEvent> {
   emit(event: ExchangeEvent): void {
     const instanceId = this.#instanceId;
     this.subscriber.next({ event, instanceId, serverId: `t.${instanceId}` });
+  }
+
+  /** Reports that the request is sent to this instance. */
+  sendTo(instance: SentTo): void {
+    if (this.request.report !== undefined) this.request.report.sentTo = instance;
   }
 
   interrupt(retryMs?: number): void {
@@ -255,6 +260,8 @@ export class SessionBackends extends ScriptedBackends {
   handshake: Handshake = HANDSHAKE;
   /** `openSession` waits for it, or fails with it. */
   opening: () => Promise<void> = async () => {};
+  /** What the sessions have that are opened. */
+  openedAs: Partial<Pick<ScriptedSession, 'binding' | 'isShared'>> = {};
   opened: ClientProfile[] = [];
   /** The abort signal of each opening. */
   signals: (AbortSignal | undefined)[] = [];
@@ -271,7 +278,7 @@ export class SessionBackends extends ScriptedBackends {
     this.opened.push(profile);
     this.signals.push(signal);
     await this.opening();
-    return this.add(`session-${this.sessions.size + 1}`, owner.id, profile);
+    return Object.assign(this.add(`session-${this.sessions.size + 1}`, owner.id, profile), this.openedAs);
   }
 
   add(id: string, ownerId: string, profile: Partial<ClientProfile> = {}): ScriptedSession {

@@ -26,7 +26,7 @@ test('a stream that begins before the answer names the instance that its call wa
   const { call, session } = legacyHarness();
   session.binding = { instanceId: 'one', serverId: 't.one', isShared: true }; // it is moving to another instance
   const [waiting, sent] = [call(1).reply, call(2).reply];
-  Object(session.last.request.report).sentTo = { template: 't', id: 'two' };
+  session.last.sendTo({ template: 't', id: 'two' });
   mock.timers.tick(1_200);
   assert.ok(waiting.opened && sent.opened);
   assert.equal([waiting.log.instanceId, sent.log.instanceId], [undefined, 'two']);
@@ -200,9 +200,7 @@ test('DELETE does not wait for the backend, whose failure is reported', async ()
 
 test('the answer to initialize names the instance, and its session is closed when it cannot be written', async () => {
   const { post, backends } = legacyHarness();
-  const open = backends.openSession.bind(backends);
-  const binding = { instanceId: 'near', serverId: 't.near', isShared: true };
-  backends.openSession = async (...asked) => Object.assign(await open(...asked), { binding });
+  backends.openedAs = { binding: { instanceId: 'near', serverId: 't.near', isShared: true } };
   const { reply, done } = post(request(0, 'initialize', HELLO), NO_SESSION);
   await done;
   assert.is(reply.log.instanceId, 'near');

@@ -15,8 +15,7 @@ simulateTime(test);
 async function resultWith(handshake: Handshake, isShared = true, protocolVersion = '2025-06-18') {
   const { post, backends } = legacyHarness();
   backends.handshake = handshake;
-  const open = backends.openSession.bind(backends);
-  backends.openSession = async (...asked) => Object.assign(await open(...asked), { isShared });
+  backends.openedAs = { isShared };
   const hello = { protocolVersion, capabilities: {}, clientInfo: { name: 'c', version: '1' } };
   const { reply, done } = post(request(0, 'initialize', hello), { 'mcp-session-id': undefined });
   assert.is(await done, undefined);
