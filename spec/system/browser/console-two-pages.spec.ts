@@ -172,6 +172,11 @@ inBrowser('an instance that was changed meanwhile is not overwritten', async () 
   await page.getByLabel('Weight').fill('4');
   await save.click();
   await page.getByRole('heading', { level: 1, name: 'shared' }).waitFor();
+  await page.goto(`${gateway.url}/console/register?template=shared`);
+  await page.getByLabel('Instance name').fill('one');
+  await page.getByLabel('URL').fill('http://127.0.0.1:3/mcp');
+  await page.getByRole('button', { name: 'Register', exact: true }).click();
+  await page.getByText('The template shared has an instance one already').waitFor();
   const { endpoint, weight } = Object((await gateway.admin('GET /gateway/instances/shared/one')).body);
   assert.equal([endpoint, weight], ['http://127.0.0.1:2/mcp', 4]);
 });

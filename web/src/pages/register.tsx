@@ -15,6 +15,7 @@ import {
   EraField,
   InstanceNameField,
   kindOf,
+  type RegisterBody,
   WeightField,
 } from '../parts/instance-fields.tsx';
 import { useLoaded } from '../parts/load.ts';
@@ -91,7 +92,7 @@ function RegisterForm({ name, edited, onReload }: RegisterFormProps) {
     sending.run('save', () =>
       kind === 'definition'
         ? save('servers', { template_name: template.value, config: entered })
-        : save('gateway/register', bodyOf(form, kind, edited), edited),
+        : saveInstance(bodyOf(form, kind, edited), edited),
     );
   const onSubmit = (event: SubmitEvent): void => {
     event.preventDefault();
@@ -318,6 +319,17 @@ const KINDS: readonly (readonly [RegistrationKind, string])[] = [
   ['endpoint', 'Endpoint'],
   ['command', 'Command'],
 ];
+
+/** Throws for the name of another instance, which the gateway would replace. */
+async function saveInstance(body: RegisterBody, edited: Instance | undefined): Promise<undefined> {
+  const { template_name: name, instance } = body;
+  const isTaken = templates.value.get(name)?.some(({ id }) => id === instance.id) === true;
+  if (edited === undefined && isTaken)
+    throw new Error(
+      `The template ${name} has an instance ${instance.id} already: edit it, or choose another name.`,
+    );
+  return save('gateway/register', body, edited);
+}
 
 /** Leaves the page for that of the template. */
 async function save(path: string, body: object, edited?: Instance): Promise<undefined> {

@@ -153,7 +153,7 @@ export function CommandFields({ edited }: EditedProps) {
   );
 }
 
-interface RegisterBody {
+export interface RegisterBody {
   readonly template_name: string;
   readonly instance: Readonly<Record<string, unknown>>;
 }
