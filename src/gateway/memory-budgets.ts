@@ -17,6 +17,8 @@ export interface MemoryBudgets {
   readonly declarations: UserShares;
   /** Lists of the tools of servers that are kept, by server id. */
   readonly toolLists: UserShares;
+  /** Results of handshakes with servers over HTTP that are kept, by server id. */
+  readonly handshakes: UserShares;
   /** Questions to clients of the modern era, and results for them. */
   readonly heldQuestions: HeldBytes;
   /** The most bytes that are buffered for clients that may reconnect. */
@@ -36,6 +38,7 @@ export function memoryBudgets(
     listReader: new ListReader({ bounds: bounds.lists, answers: heldAnswers, scheduler }),
     declarations: byteShares(bounds.declarations),
     toolLists: byteShares(bounds.declarations),
+    handshakes: byteShares(bounds.declarations),
     heldQuestions: new HeldBytes(bounds.questions, clock.now),
     // Buffered events mostly share their bytes with unread answers, and so get half of that bound.
     bufferedBytes: bounds.unreadAnswers.totalBytes / 2,

@@ -26,6 +26,11 @@ export interface OpenOptions extends Timing, Omit<OpeningHooks, 'onDuty' | 'star
   readonly answers?: InstanceHeldBytes | undefined;
   /** Counts the memory of messages that wait to be sent, by caller. Default: not counted. Source: ADR 90. */
   readonly waitingBytes?: UserShares | undefined;
+  /**
+   * Counts the memory of results of handshakes with the instance that are kept: so many bytes more, or fewer. False: there is no
+   * room, and nothing was counted. Default: not counted.
+   */
+  readonly countHandshake?: ((bytes: number) => boolean) | undefined;
   /** The results of earlier openings of the instance; this opening adds its own. */
   readonly history: OpeningHistory;
   /** The only era that is tried. Default: both. */

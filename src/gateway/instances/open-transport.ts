@@ -44,8 +44,8 @@ interface OpenTransportOptions extends Pick<OpenOptions, 'clock' | 'handlers' | 
     /** Starts and ends the programs that any node may run, where there are other nodes. Default: as the others. */
     readonly leaseReaper?: LeaseReaper | undefined;
   };
-  /** Counts incomplete answers and waiting messages of all instances. Default: not counted. */
-  readonly memory?: Pick<MemoryBudgets, 'heldAnswers' | 'requestBytes'>;
+  /** Counts what is kept of handshakes, incomplete answers and waiting messages of all instances. Default: not counted. */
+  readonly memory?: Pick<MemoryBudgets, 'handshakes' | 'heldAnswers' | 'requestBytes'>;
   /** The definitions of templates. Default: none. */
   readonly definitions?: Pick<ReadonlyMap<string, TemplateRules>, 'get'>;
   /** Accounts at backends that want OAuth. Default: such backends are not opened. */
@@ -75,6 +75,11 @@ export function createOpenTransport(options: OpenTransportOptions): (definition:
     const { template, container, era, auth } = definition;
     const isProgram = runsProgram(definition);
     const answers = memory?.heldAnswers.of(definition.serverId);
+    const countHandshake = (bytes: number): boolean => {
+      if (bytes > 0) return memory?.handshakes.take(definition.serverId, bytes) ?? true;
+      memory?.handshakes.add(definition.serverId, bytes);
+      return true;
+    };
     const leased = runsAnywhere(definition) ? rules.leaseReaper?.of(definition.serverId) : undefined;
     const programs = { ...rules, reaper: leased ?? rules.reaper, runInContainer };
     const history: OpeningHistory = { command: historyOf(definition) };
@@ -87,7 +92,7 @@ export function createOpenTransport(options: OpenTransportOptions): (definition:
       const { transport } = definition;
       const openKind = kinds.loaded(transport) ?? (await kinds.load(transport));
       try {
-        const own = { programs, handshakeTimeoutMs, signal, history, answers, era };
+        const own = { programs, handshakeTimeoutMs, signal, history, answers, countHandshake, era };
         const opening = { ...shared, ...hooks, ...own };
         if (auth === undefined) return await openKind(launched, { ...opening, network });
         if (backendAccounts === undefined) throw notStarted(NO_VAULT);

@@ -213,6 +213,7 @@ export class HttpConversation implements Conversation, HttpExchangeHost, EventSt
       await Promise.all([this.backend.deleteSession(this.session), this.#replacement?.abandoned]);
     } else if (this.#replacement?.newEra !== undefined) await this.#replacement.abandoned;
     if (last !== undefined) await last();
+    this.backend.handshakes.release(this.handshake);
     this.#messages?.complete();
     this.closed$.next(closed);
     this.closed$.complete();

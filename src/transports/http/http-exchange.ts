@@ -38,6 +38,7 @@ import {
 } from './answers/http-failures.ts';
 import type { HttpEndpoint } from './http-endpoint.ts';
 import type { HttpSession } from './sessions/http-session.ts';
+import type { KeptHandshakes } from './sessions/kept-handshakes.ts';
 import { StreamPolling } from './stream-polling.ts';
 
 /**
@@ -361,6 +362,8 @@ export interface HttpBackend {
     'client' | 'clock' | 'handshakeTimeoutMs' | 'scheduler' | 'era' | 'history'
   >;
   readonly toolHeaders: ToolHeaders;
+  /** What its conversations keep of their handshakes. */
+  readonly handshakes: KeptHandshakes;
   /** Deletes a session on the backend; waits while many others are being deleted. Never rejects. */
   readonly deleteSession: (session: HttpSession) => Promise<void>;
 }

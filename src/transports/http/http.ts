@@ -5,8 +5,6 @@
 
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
-import type { Handshake } from '../../domain/mcp/mcp.ts';
-import { LruMap } from '../../domain/memory/lru-map.ts';
 import { isRefusal } from '../handshake.ts';
 import { leavesEra, type OpenOfKind, type OpenOptions } from '../open-options.ts';
 import { openSse } from '../sse/sse.ts';
@@ -17,14 +15,9 @@ import { HttpEndpoint } from './http-endpoint.ts';
 import { type EndpointTransport, managed } from './managed-http.ts';
 import { HttpOpenings, sessionDeletes } from './sessions/http-openings.ts';
 import { type HttpSession, openSession } from './sessions/http-session.ts';
+import { KeptHandshakes } from './sessions/kept-handshakes.ts';
 
 export const open: OpenOfKind = managed(openHttp);
-
-/**
- * The most different handshakes that are remembered: the result of a server may depend on the declarations of its client,
- * in a few variants.
- */
-const MAX_HANDSHAKES = 16;
 
 /**
  * Tries HTTP+SSE at the same URL when Streamable HTTP was refused. If that fails, too, the first failure counts. Throws
@@ -51,7 +44,9 @@ export async function openHttp(
   };
   try {
     const session = await openSession(endpoint, { ...options, handshakeTimeoutMs: withinMs, onAbandoned });
-    return new HttpTransport(endpoint, session, options);
+    const handshakes = new KeptHandshakes(options.countHandshake);
+    keepOrEnd(handshakes, session, onAbandoned);
+    return new HttpTransport(endpoint, session, options, handshakes);
   } catch (thrown) {
     await abandoned;
     endpoint.destroy();
@@ -68,17 +63,17 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
   readonly kind = 'http';
   /** The openings, made at the first one for a client, which most of thousands of instances never have. */
   #openingsMade: HttpOpenings<HttpConversation> | undefined;
-  /**
-   * The results of the last handshakes, once each: a result may be kilobytes, and thousands of sessions refer to
-   * one. Undefined before the first handshake of a client.
-   */
-  #handshakes: LruMap<Handshake> | undefined;
   #hasNoSessions: boolean;
 
-  constructor(endpoint: HttpEndpoint, session: HttpSession, options: OpenOptions) {
+  constructor(
+    endpoint: HttpEndpoint,
+    session: HttpSession,
+    options: OpenOptions,
+    handshakes: KeptHandshakes,
+  ) {
     const toolHeaders = new ToolHeaders(options);
     const deleteSession = sessionDeletes(options.scheduler, options.clock);
-    super({ endpoint, options, toolHeaders, deleteSession }, session, undefined);
+    super({ endpoint, options, toolHeaders, handshakes, deleteSession }, session, undefined);
     this.#hasNoSessions = session.handshake.era === 'bare' || options.era === 'modern';
   }
 
@@ -119,10 +114,7 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
     const { era } = this.handshake;
     try {
       const session = await openSession(endpoint, { ...options, signal, profile, known: era });
-      const text = JSON.stringify(session.handshake);
-      this.#handshakes ??= new LruMap(MAX_HANDSHAKES);
-      session.handshake = this.#handshakes.get(text) ?? session.handshake;
-      this.#handshakes.set(text, session.handshake);
+      keepOrEnd(this.backend.handshakes, session);
       return new HttpConversation(this.backend, session, profile, ownerId);
     } catch (thrown) {
       if (era !== 'modern' || !isRefusal(thrown)) {
@@ -132,5 +124,19 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
       this.#hasNoSessions = true;
       return undefined;
     }
+  }
+}
+
+/** Keeps the handshake of the session, which ends if there is no room for it: `onEnd` gets its end, which never rejects. */
+function keepOrEnd(
+  handshakes: KeptHandshakes,
+  session: HttpSession,
+  onEnd: (ended: Promise<void>) => void = () => undefined,
+): void {
+  try {
+    handshakes.keep(session);
+  } catch (thrown) {
+    onEnd(session.end());
+    throw thrown;
   }
 }
