@@ -107,6 +107,26 @@ test('a part that opens after the end of its session ends at once', async () => 
   assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? NEVER), 'closed');
 });
 
+test('a call that waits for a part ends with its session, in the same turn: no stream would have a later answer', async () => {
+  const { a, session, call } = setUp();
+  const open = a.openSession.bind(a);
+  const opening = Promise.withResolvers<void>();
+  a.openSession = async (...options) => {
+    await opening.promise;
+    return open(...options);
+  };
+  let lost: unknown;
+  const ended = call('a__x').catch((thrown) => {
+    lost = codeOf(thrown);
+  });
+  await settled();
+  const closed = session.close();
+  await settled();
+  assert.equal(lost, { code: 'SESSION_NOT_FOUND', delivered: 'no' });
+  opening.resolve();
+  await Promise.all([closed, ended]);
+});
+
 test('a call of a session that another life takes over is refused with NODE_UNAVAILABLE, also while its part opens', async () => {
   const { session, call } = setUp();
   const opening = call('a__x').catch(codeOf);

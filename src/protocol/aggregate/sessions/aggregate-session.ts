@@ -18,6 +18,7 @@ import {
   type Observable,
   of,
   ReplaySubject,
+  race,
   Subject,
   switchMap,
   takeUntil,
@@ -337,7 +338,7 @@ export class AggregateSession implements McpSession {
     const session = this.#parts.get(template);
     const isOpening = session === undefined;
     const session$ = isOpening
-      ? from(opening).pipe(this.#inTime(template, request, arrivedAtMs))
+      ? race(from(opening), this.#over$).pipe(this.#inTime(template, request, arrivedAtMs))
       : of(session);
     return session$.pipe(
       switchMap((inner) =>
@@ -350,6 +351,15 @@ export class AggregateSession implements McpSession {
           }),
         ),
       ),
+    );
+  }
+
+  /** Errors when the session ends: a part that is being opened then may take long, and ends only afterwards. */
+  get #over$(): Observable<never> {
+    return this.ended$.pipe(
+      map((reason) => {
+        throw sessionEnded(reason);
+      }),
     );
   }
 
