@@ -152,7 +152,7 @@ test('the machine of a client session that is stopped searches no longer', async
     value: newSession('t', 'ann', PLAIN),
     binding: undefined,
     deps: harness.sessions.deps,
-    ...{ needsBindingForStream: true, isCalling: false, isPart: false, hasWaitingCalls: false },
+    ...{ needsBindingForStream: true, isCalling: false, isPart: false, hasBindingWaits: false },
     findBinding: (signal: AbortSignal) => {
       signal.addEventListener('abort', () => aborted.resolve());
       return new Promise<never>(() => {});

@@ -30,7 +30,7 @@ class FakeSession {
   readonly deps = { ...harness.sessions.deps, now: () => 0 };
   needsBindingForStream = false;
   isCalling = false;
-  hasWaitingCalls = true;
+  hasBindingWaits = true;
   isPart = false;
   settling = Promise.withResolvers<Binding>();
   signal: AbortSignal | undefined;

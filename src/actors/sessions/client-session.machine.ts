@@ -50,7 +50,7 @@ export interface ClientSessionContext {
   readonly session: Pick<
     SessionCore,
     | ('value' | 'binding' | 'deps' | 'group' | 'isPart')
-    | ('needsBindingForStream' | 'isCalling' | 'hasWaitingCalls' | 'findBinding')
+    | ('needsBindingForStream' | 'isCalling' | 'hasBindingWaits' | 'findBinding')
   >;
   /** True when the session gives up a usable binding, because its instance fails calls. */
   readonly isAbandoned: boolean;
@@ -203,7 +203,7 @@ export const clientSessionMachine = setup({
       return (
         (mayMove(value, session.group) || mayBeginAnew(context)) &&
         session.deps.clock.now() - movedAtMs < RETRY_DELAY_MS &&
-        !session.hasWaitingCalls
+        !session.hasBindingWaits
       );
     },
     /**
@@ -222,7 +222,7 @@ export const clientSessionMachine = setup({
      */
     mayAwaitStart: ({ context }) => {
       const { binding, session } = context;
-      if (!session.hasWaitingCalls || binding === undefined || binding.isIntact) return false;
+      if (!session.hasBindingWaits || binding === undefined || binding.isIntact) return false;
       if (hasOtherCandidates(session.group, binding.ref)) return false;
       return binding.isOnlyUnreachable && session.group.isStarting(undefined, binding.ref);
     },

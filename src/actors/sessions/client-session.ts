@@ -252,7 +252,7 @@ export class ClientSession implements McpSession, SessionCore {
   get isCalling(): boolean {
     return this.#calls?.isCalling === true;
   }
-  get hasWaitingCalls(): boolean {
+  get hasBindingWaits(): boolean {
     return this.#calls?.areWaiting === true;
   }
 

@@ -30,7 +30,7 @@ export interface SessionCore {
   /** True while calls are under way at the binding, or between two rounds. */
   readonly isCalling: boolean;
   /** True while calls wait for a binding. */
-  readonly hasWaitingCalls: boolean;
+  readonly hasBindingWaits: boolean;
   /**
    * Finds an instance, and opens what the session needs there. Throws the failure of the last instance.
    * Aborting closes what was opened.
