@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
-import { gatewayFor } from './against-gateway.ts';
+import { complaint, gatewayFor } from './against-gateway.ts';
 
 const test = suite('doctor of a server', { timeoutMs: 60_000 });
 const folder = folderOfEach(test);
@@ -60,6 +60,13 @@ test('a URL that does not answer is a fault, and two servers are refused', async
   assert.equal([away.code, /no-era/.test(away.out)], [1, true], away.out + away.err);
   for (const words of [['one', '--', 'node'], ['--']])
     assert.is((await gateway.run('doctor', ...words)).code, 2, words.join(' '));
+});
+
+test('options of a server that is examined here are refused for others', async () => {
+  for (const line of ['--header A=1', '--wait 5', 'good --header A=1', 'good --wait 5'])
+    assert.match(await complaint(gateway.run(`doctor ${line}`), 2), / is for a server at a URL/);
+  const words = ['--', process.execPath, folder('odd.cjs')];
+  assert.match(await complaint(gateway.run('doctor --header A=1', ...words), 2), /--header is for/);
 });
 
 test.run();

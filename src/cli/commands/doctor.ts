@@ -4,6 +4,8 @@ import { counted } from '../../domain/text.ts';
 import { type Command, type CommandInput, JSON_OPTION, type OptionTable } from '../command.ts';
 import type { NamedCheckResult } from '../doctor/checks.ts';
 import type { ServerReport } from '../doctor/server-report.ts';
+import { isServerUrl } from '../doctor/server-url.ts';
+import { UsageError } from '../failures.ts';
 import { wrapLines } from '../help.ts';
 import { printable, printResult } from '../output.ts';
 import { URL_OPTION } from '../remote/client-options.ts';
@@ -35,6 +37,7 @@ export const doctor: Command = {
     'doctor -- npx -y @modelcontextprotocol/server-everything',
   ],
   run: async (input, terminal) => {
+    refuseUnused(input);
     if (input.positionals.length > 0 || input.program !== undefined) return examineServer(input, terminal);
     const { examine } = await import('../doctor/checks.ts');
     const asking = await naming(input, terminal);
@@ -46,6 +49,14 @@ export const doctor: Command = {
     return hasFailed ? 1 : 0;
   },
 };
+
+/** Throws UsageError for an option without effect. */
+function refuseUnused(input: CommandInput): void {
+  const isUrl = isServerUrl(input.positionals[0] ?? '');
+  if (input.has('header') && !isUrl) throw new UsageError('--header is for a server at a URL');
+  if (input.has('wait') && !isUrl && input.program === undefined)
+    throw new UsageError('--wait is for a server at a URL or of a command after --');
+}
 
 /** The terminal with the gateway of --url in place of STAGEDOOR_URL, which the checks ask. */
 async function naming(input: CommandInput, terminal: Terminal): Promise<Terminal> {

@@ -11,6 +11,7 @@ import { elementsOf, fields, objectsOf } from '../remote/answers.ts';
 import { requireGateway } from '../remote/find-gateway.ts';
 import { ofTemplate } from '../remote/similar-names.ts';
 import type { Terminal } from '../terminal.ts';
+import { isServerUrl } from './server-url.ts';
 
 export interface ServerReport {
   readonly ok: boolean;
@@ -54,7 +55,7 @@ export async function examineNamed(
     );
   }
   if (name === undefined) throw new UsageError('name a server');
-  if (/^https?:\/\//i.test(name)) {
+  if (isServerUrl(name)) {
     const headers = Object.fromEntries(pairsOf('--header', input.texts('header')));
     return examineHere({ endpoint: name, headers }, input, terminal, progress);
   }
