@@ -203,7 +203,12 @@ function neededBy({ command = '', args = [], env_vars = {}, endpoint = '', heade
     [...text.matchAll(/\$\{([^}]{1,200})\}/g)].map(([, name = '']) => name.replace(/:-.*$/s, '')),
   );
   const hints = named.flatMap(([name, text]) => (isHint(name, text) ? [name] : []));
-  return [...new Set([...placeholders, ...hints])];
+  return [...new Set([...placeholders.filter((name) => !isOfPlace(name)), ...hints])];
+}
+
+/** True for a placeholder that only says where the user, the file or its workspace is. */
+function isOfPlace(name: string): boolean {
+  return /^(userHome|pathSeparator|\/|workspaceFolder(Basename)?(:.*)?)$/.test(name);
 }
 
 /** True for a secret without a value: empty, or a text that tells the reader to replace it. */

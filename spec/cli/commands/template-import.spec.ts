@@ -163,7 +163,10 @@ test('the workspace of a file in the folder of an editor is the folder above it'
     mkdirSync(folder(editor));
     writeFileSync(folder(editor, 'mcp.json'), JSON.stringify({ servers }));
     const options = { folder: folder(editor) };
-    await printed(gateway.runAt(options, 'template import mcp.json --yes'));
+    const { servers: rows } = JSON.parse(
+      await printed(gateway.runAt(options, 'template import mcp.json --yes --json')),
+    );
+    assert.equal(rows[0].needs, []);
     const [{ args, workingDir } = {}] = instancesOf(name);
     assert.equal([args, workingDir], [[folder('x'), basename(folder())], folder('server')]);
   }
