@@ -65,6 +65,7 @@ test('says which programs do not exist', async () => {
   const mcpServers = {
     here: { command: process.execPath, args: ['-e', '0'] },
     gone: { command: 'no-such-program-there' },
+    lost: { command: process.execPath, args: ['-e', '0'], cwd: '/no/such/folder' },
   };
   const { code, out, err } = await run({ mcpServers }, '--yes');
   assert.is(code, 0, err);
@@ -73,6 +74,7 @@ test('says which programs do not exist', async () => {
     err,
     /gone-1 could not be started: ENOENT, .*; install the program where the gateway runs, or correct the command/,
   );
+  assert.match(err, /lost-1 .*folder that can be entered; make it where the gateway runs, or correct "cwd"/);
   assert.not.match(err, 'here-1');
 });
 

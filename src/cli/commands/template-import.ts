@@ -212,7 +212,9 @@ async function complainOfMissing(rows: readonly Row[], gateway: Remote, terminal
   }
   for (const record of found) {
     const reason = shownReasonOf(record);
-    const remedy = 'install the program where the gateway runs, or correct the command';
+    const remedy = /is not a folder/.test(reason)
+      ? 'make it where the gateway runs, or correct "cwd"'
+      : 'install the program where the gateway runs, or correct the command';
     if (isMissing(reason)) terminal.complain(printable(`${record.id} ${reason}; ${remedy}`));
   }
 }
