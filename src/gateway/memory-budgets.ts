@@ -17,7 +17,7 @@ export interface MemoryBudgets {
   readonly declarations: UserShares;
   /** Lists of the tools of servers that are kept, by server id. */
   readonly toolLists: UserShares;
-  /** Results of handshakes with servers over HTTP that are kept, by server id. */
+  /** Results of handshakes with servers that are kept, by server id. */
   readonly handshakes: UserShares;
   /** Questions to clients of the modern era, and results for them. */
   readonly heldQuestions: HeldBytes;

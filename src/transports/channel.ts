@@ -6,7 +6,7 @@
 import { Observable, type Observer, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
 import { cancellation, type ExchangeRequest } from '../domain/calls/exchange.ts';
 import { type ExchangeEvent, isFinal } from '../domain/calls/exchange-event.ts';
-import { backendUnavailable } from '../domain/errors/backend-errors.ts';
+import { backendUnavailable, HANDSHAKES_HOLD_TOO_MUCH } from '../domain/errors/backend-errors.ts';
 import { type Delivered, GatewayError } from '../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json/json.ts';
 import { resultEvent } from '../domain/lists/list-pages.ts';
@@ -35,6 +35,7 @@ import {
   PROGRESS,
 } from '../domain/mcp/mcp.ts';
 import { CallMap } from '../domain/memory/call-map.ts';
+import { keptBytes } from '../domain/memory/held-bytes.ts';
 import { NO_CALLER } from '../domain/memory/user-shares.ts';
 import { boundedHandshake, type HandshakeBounds } from './bounded-handshake.ts';
 import {
@@ -53,6 +54,7 @@ import {
   NO_HANDSHAKE,
   shakeHands,
 } from './handshake.ts';
+import type { OpenOptions } from './open-options.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type Conversation, type TransportDiagnostics } from './transport.ts';
 
 export type ExchangeObserver = Pick<Observer<ExchangeEvent>, 'next' | 'error' | 'complete'>;
@@ -68,7 +70,9 @@ export interface PendingExchange {
   delivered: Delivered;
 }
 
-export type ChannelOpening = HandshakeOptions & HandshakeBounds;
+export type ChannelOpening = HandshakeOptions &
+  HandshakeBounds &
+  Partial<Pick<OpenOptions, 'countHandshake'>>;
 
 /** Exchanges messages with a backend; after the handshake it is a conversation. Each exchange ends exactly once. */
 export abstract class Channel implements Conversation, HandshakeChannel {
@@ -127,10 +131,19 @@ export abstract class Channel implements Conversation, HandshakeChannel {
         if (this.connect !== undefined) await this.connect();
         return shakeHands(pipe, options);
       });
+      this.#countHandshake(options);
     } catch (thrown) {
       await this.close();
       throw thrown;
     }
+  }
+
+  /** Counts the result of the handshake until the channel is closed. Throws BACKEND_UNAVAILABLE when there is no room. */
+  #countHandshake({ countHandshake = () => true }: ChannelOpening): void {
+    const bytes = keptBytes(this.handshake.greeting);
+    if (bytes === 0) return;
+    if (!countHandshake(bytes)) throw backendUnavailable(HANDSHAKES_HOLD_TOO_MUCH, { delivered: 'no' });
+    this.#closed.subscribe(() => countHandshake(-bytes));
   }
 
   /** Connects the channel; called before the handshake. */

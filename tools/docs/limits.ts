@@ -435,7 +435,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       'no text of its server is shown in errors',
     ],
     [
-      'What the gateway keeps of answers to handshakes over HTTP, each over 4 KiB',
+      'What the gateway keeps of answers to handshakes, each over 4 KiB',
       'a sixteenth of the memory; per instance a quarter of that, or 8 MiB',
       '`BACKEND_UNAVAILABLE`',
     ],

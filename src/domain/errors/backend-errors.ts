@@ -123,6 +123,9 @@ export function callCutOff(delivered: Delivered = 'unknown'): GatewayError {
 /** The reason of calls that fail, or are not sent, because incomplete answers reached their memory bound. */
 export const ANSWERS_HOLD_TOO_MUCH = 'its incomplete answers reached their memory limit';
 
+/** The reason of a handshake that fails because what the gateway keeps of those with the instance reached its memory limit. */
+export const HANDSHAKES_HOLD_TOO_MUCH = 'its answers to handshakes reached their memory limit';
+
 /** The caller cancelled the opening of an instance or of a conversation. */
 export function openingCancelled(cause?: unknown): GatewayError {
   return backendUnavailable('its start was cancelled', { delivered: 'no', cause });

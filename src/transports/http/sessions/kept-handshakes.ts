@@ -1,7 +1,7 @@
 // The results of the handshakes with one backend that its conversations keep: equal ones once, and large ones counted.
 
 import { hash } from 'node:crypto';
-import { backendUnavailable } from '../../../domain/errors/backend-errors.ts';
+import { backendUnavailable, HANDSHAKES_HOLD_TOO_MUCH } from '../../../domain/errors/backend-errors.ts';
 import type { Handshake } from '../../../domain/mcp/mcp.ts';
 import { keptBytes } from '../../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
@@ -39,7 +39,7 @@ export class KeptHandshakes {
    */
   keep(session: Pick<HttpSession, 'handshake'>): void {
     const { handshake } = session;
-    const bytes = keptBytes(handshake);
+    const bytes = keptBytes(handshake.greeting); // it has all that the other fields have
     const text = JSON.stringify(handshake);
     if (bytes === 0) {
       this.#small ??= new LruMap(MAX_SMALL);
@@ -50,7 +50,8 @@ export class KeptHandshakes {
     this.#large ??= new Map();
     const digest = hash('sha256', text, 'base64url');
     const known = this.#large.get(digest);
-    if (known === undefined && !this.#count(bytes)) throw backendUnavailable(NO_ROOM, { delivered: 'no' });
+    if (known === undefined && !this.#count(bytes))
+      throw backendUnavailable(HANDSHAKES_HOLD_TOO_MUCH, { delivered: 'no' });
     const { uses, ...kept } = known ?? { handshake, bytes, uses: 0 };
     this.#large.set(digest, { ...kept, uses: uses + 1 });
     session.handshake = kept.handshake;
@@ -68,5 +69,3 @@ export class KeptHandshakes {
     }
   }
 }
-
-const NO_ROOM = 'its answers to handshakes take all the memory that they may';

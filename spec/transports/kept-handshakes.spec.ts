@@ -1,11 +1,13 @@
-// The memory of results of handshakes over HTTP: a server may give each session another one, which is kept as long as the session.
+// The memory of results of handshakes: a server may give each session another one, which is kept as long as the session.
 
 import * as assert from 'uvu/assert';
-import { hasCode } from '../../../src/domain/errors/errors.ts';
-import type { Transport } from '../../../src/transports/transport.ts';
-import { suite } from '../../helpers/suite.ts';
-import { answerJson, messageOf } from '../raw-server.ts';
-import { withRawTransport } from './open-http.ts';
+import { hasCode } from '../../src/domain/errors/errors.ts';
+import { UserShares } from '../../src/domain/memory/user-shares.ts';
+import type { Transport } from '../../src/transports/transport.ts';
+import { suite } from '../helpers/suite.ts';
+import { withRawTransport } from './http/open-http.ts';
+import { answerJson, messageOf } from './raw-server.ts';
+import { openStdio, scripted } from './stdio/open-stdio.ts';
 
 const test = suite('kept handshakes');
 
@@ -79,6 +81,28 @@ test('end the session for which there is no room', async () => {
       assert.is(ended(), 2);
     },
   );
+});
+
+test('count those of programs until they end', async () => {
+  const kept = new UserShares(500 * KB, 500 * KB);
+  const countHandshake = (bytes: number): boolean => {
+    if (bytes > 0) return kept.take('one', bytes);
+    kept.add('one', bytes);
+    return true;
+  };
+  const { args, ...program } = scripted("say({ jsonrpc: '2.0', id, result: {} })");
+  const large = args.map((word) =>
+    word.replace("version: '1' }", `version: '1', text: 'x'.repeat(${100 * KB}) }`),
+  );
+  const transport = await openStdio({ ...program, args: large }, { countHandshake });
+  const first = await openOne(transport);
+  assert.ok(kept.total > 400 * KB, `${kept.total} bytes for two`);
+  const refusal = await openOne(transport).catch((thrown: unknown) => thrown);
+  assert.ok(hasCode(refusal, 'BACKEND_UNAVAILABLE'), String(refusal));
+  await first?.close();
+  assert.ok(kept.total > 200 * KB && kept.total < 210 * KB, `${kept.total} bytes for one`);
+  await transport.close();
+  assert.is(kept.total, 0);
 });
 
 test.run();
