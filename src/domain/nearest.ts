@@ -75,27 +75,29 @@ function closest(
  */
 function editDistance(letters: readonly string[], others: readonly string[], most: number): number {
   const width = others.length + 1;
-  let before: readonly number[] = [];
-  let row: readonly number[] = Array.from({ length: width }, (_, column) => column);
+  if (Math.abs(letters.length - others.length) > most) return Number.POSITIVE_INFINITY;
+  let [before, row, next] = [new Uint16Array(width), new Uint16Array(width), new Uint16Array(width)];
+  for (let column = 0; column < width; column += 1) row[column] = column;
   for (const [line, letter] of letters.entries()) {
-    const next = new Array<number>(width).fill(Number.POSITIVE_INFINITY);
-    next[0] = line + 1;
-    let least = line + 1;
-    // What is further from the diagonal has more edits.
-    for (
-      let column = Math.max(0, line - most);
-      column < Math.min(others.length, line + most + 1);
-      column += 1
-    ) {
-      const replaced = (row[column] ?? 0) + (letter === others[column] ? 0 : 1);
-      const isSwap = letter === others[column - 1] && letters[line - 1] === others[column];
-      const swapped = isSwap ? (before[column - 1] ?? 0) + 1 : Number.POSITIVE_INFINITY;
-      const edits = Math.min(replaced, swapped, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1);
+    // What is further from the diagonal has more edits, and is not looked at, except for its first column on either side.
+    const from = Math.max(0, line - most);
+    const to = Math.min(others.length, line + most + 1);
+    next[from] = from === 0 ? line + 1 : FAR;
+    if (to < others.length) next[to + 1] = FAR;
+    let least = Number(next[from]);
+    for (let column = from; column < to; column += 1) {
+      const replaced = Number(row[column]) + (letter === others[column] ? 0 : 1);
+      const isSwap = line > 0 && letter === others[column - 1] && letters[line - 1] === others[column];
+      const swapped = isSwap ? Number(before[column - 1]) + 1 : FAR;
+      const edits = Math.min(replaced, swapped, Number(row[column + 1]) + 1, Number(next[column]) + 1);
       next[column + 1] = edits;
       least = Math.min(least, edits);
     }
     if (least > most) return Number.POSITIVE_INFINITY;
-    [before, row] = [row, next];
+    [before, row, next] = [row, next, before];
   }
-  return row.at(-1) ?? 0;
+  return row[others.length] ?? 0;
 }
+
+/** More edits than any word takes. */
+const FAR = 60_000;
