@@ -1,6 +1,7 @@
 // The conformance tests for the lives of nodes in a Store.
 
 import * as assert from 'uvu/assert';
+import { RELEASED } from '../../src/domain/nodes/life.ts';
 import { MAX_LIVES, type Store, type StoredLife } from '../../src/persistence/store.ts';
 import type { Suite } from '../helpers/suite.ts';
 import { declaring, HOSTILE_TEXTS } from './store.ts';
@@ -74,6 +75,27 @@ export function nodeConformance(test: Suite, open: () => Promise<Store>): void {
       assert.equal(left.map(({ key }) => key).toSorted(), ['2', '3']);
     },
   );
+
+  declare('the sessions that a node has released are deleted with its last life', async (store) => {
+    const { nodes, sessions } = store;
+    const rowOf = (key: string, node: string, life = RELEASED) => ({
+      ...{ key, life, node, generation: 1, value: '{}', usedAt: '2026-01-02T03:04:05.678Z' },
+    });
+    for (const [life, node] of [
+      ['a', 'gone'],
+      ['b', 'back'],
+      ['c', 'gone'],
+    ] as const)
+      await nodes.insert(lifeOf(life, { node, end: FREED }));
+    await nodes.insert(lifeOf('d', { node: 'back' }));
+    const rows = [rowOf('1', 'gone'), rowOf('2', 'back'), rowOf('3', 'other'), rowOf('4', 'gone', 'e')];
+    await sessions.insert(rows);
+    const left = async () => (await sessions.read(['1', '2', '3', '4'])).map(({ key }) => key).toSorted();
+    await nodes.delete(['a', 'b']);
+    assert.equal(await left(), ['1', '2', '3', '4']);
+    await nodes.delete(['c']);
+    assert.equal(await left(), ['2', '3', '4']);
+  });
 
   declare('only lives that free all are deleted', async ({ nodes }) => {
     await nodes.insert(lifeOf('a', { end: FREED }));

@@ -336,7 +336,10 @@ export interface NodeStore {
    * when nothing was changed.
    */
   end(life: string, counter: number | undefined, end: LifeEnd): Promise<boolean>;
-  /** Deletes lives that have ended and free all, with the sessions that they still own. */
+  /**
+   * Deletes lives that have ended and free all, with the sessions that they still own; with the last life of a node also those
+   * that it has released.
+   */
   delete(lives: readonly string[]): Promise<void>;
 }
 

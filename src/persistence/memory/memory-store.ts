@@ -9,6 +9,7 @@ import {
   newestFirst,
 } from '../../domain/events/audit-entries.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import { RELEASED } from '../../domain/nodes/life.ts';
 import { DAY_MS } from '../../domain/time/clock.ts';
 import { type NewApproval, withDigests } from '../../domain/views/approval.ts';
 import type { StoredView } from '../../domain/views/view.ts';
@@ -220,9 +221,12 @@ function memoryNodes(sessions: Map<string, StoredSession>): NodeStore {
       return change(row, { end: next });
     },
     delete: async (lives) => {
-      const old = lives.filter((life) => rows.get(life)?.end?.frees === 'all');
-      for (const life of old) rows.delete(life);
-      for (const { key, life } of sessions.values()) if (old.includes(life)) sessions.delete(key);
+      const old = lives.flatMap((life) => found(life, ({ end }) => end?.frees === 'all') ?? []);
+      for (const { life } of old) rows.delete(life);
+      const left = new Set(Array.from(rows.values(), ({ node }) => node));
+      const isOld = ({ life, node }: StoredSession) =>
+        old.some((one) => one.life === life || (life === RELEASED && one.node === node && !left.has(node)));
+      for (const session of sessions.values()) if (isOld(session)) sessions.delete(session.key);
     },
   };
 }

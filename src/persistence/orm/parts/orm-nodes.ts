@@ -3,7 +3,7 @@
 // row locked. Source: ADR 146, 194.
 
 import { type FilterQuery, raw } from '@mikro-orm/core';
-import type { LifeEnd } from '../../../domain/nodes/life.ts';
+import { type LifeEnd, RELEASED } from '../../../domain/nodes/life.ts';
 import { MAX_LIVES, type NodeStore, type StoredLife } from '../../store.ts';
 import type { OrmOperations } from '../connection/orm-operations.ts';
 import { fromDocument, type TableRow, toDocument } from '../entities.ts';
@@ -45,12 +45,16 @@ export function ormNodes(operations: OrmOperations): NodeStore {
       await operations.write(async (em, { nodes, sessions }) => {
         const ended = await em.findAll(nodes, {
           where: { life: { $in: [...lives] }, endFrees: 'all' },
-          fields: ['life'],
+          fields: ['life', 'node'],
         });
         if (ended.length === 0) return;
         const where = { life: { $in: ended.map(({ life }) => life) } };
         await em.nativeDelete(sessions, where);
         await em.nativeDelete(nodes, where);
+        const ids = ended.map(({ node }) => node);
+        const left = await em.findAll(nodes, { where: { node: { $in: ids } }, fields: ['node'] });
+        const gone = ids.filter((id) => !left.some(({ node }) => node === id));
+        if (gone.length > 0) await em.nativeDelete(sessions, { life: RELEASED, node: { $in: gone } });
       });
     },
   };
