@@ -77,9 +77,6 @@ export async function readRegistryFile(
     const reason = codeOf(thrown) === 'ENOENT' ? fault : `it cannot be read (${fault})`;
     throw new RegistryFileError(`registry file ${path}: ${reason}`, { cause: thrown });
   }
-  // An editor empties the file before it writes, and a full disk leaves it so. It must not remove every instance.
-  if (text.trim() === '')
-    throw new RegistryFileError(`registry file ${path}: it is empty; write {} for no instances`);
   const contents = await parseRegistryDocument(text, path, process.env, parsing);
   if (isImport || contents.definitions.length === 0) return contents;
   const problem = 'definitions: not read by a gateway; "stagedoor db import" stores them';
@@ -88,8 +85,8 @@ export async function readRegistryFile(
 
 /**
  * Parses a registry document in any of its four shapes; `name` is the file's, for its extension and for errors.
- * `variables` fill in its placeholders. Throws RegistryFileError for text that is neither JSON nor YAML, or that
- * has neither `templates` nor servers. See docs/guides/registry-file.md.
+ * `variables` fill in its placeholders. Throws RegistryFileError for text that is neither JSON nor YAML, that has
+ * neither `templates` nor servers, or no content, which must not remove every instance. See docs/guides/registry-file.md.
  */
 export async function parseRegistryDocument(
   text: string,
@@ -97,7 +94,10 @@ export async function parseRegistryDocument(
   variables: Variables = process.env,
   parsing: ParseOptions = {},
 ): Promise<RegistryContents> {
-  const document = (await parse(text, name, parsing)) ?? {};
+  const document = text.trim() === '' ? undefined : await parse(text, name, parsing);
+  // An editor empties the file before it writes, a full disk leaves it so, and a program may write `null` or comments only.
+  if (document == null)
+    throw new RegistryFileError(`registry file ${name}: it is empty; write {} for no instances`);
   const isRegistry = isJsonObject(document) && MAIN_SECTIONS.some((section) => section in document);
   if (!isJsonObject(document) || (!isRegistry && Object.keys(document).length > 0)) {
     throw new RegistryFileError(
