@@ -55,7 +55,7 @@ function start(nodeId: string, life: string): Promise<Gateway> {
     store,
     clock: parts.clock,
     node: { id: nodeId, life },
-    others: { decideSession, successorOf },
+    others: { decideSession, successorOf, mayBeStoredLater: async (opener) => opener === LIFE_A },
     sessions: { recover: true },
   });
 }
@@ -157,6 +157,19 @@ test('sessions are released over five seconds', async () => {
   parts.ring(39);
   await becomes(() => a.sessions().length, 2);
   await isReleased(...sessions);
+});
+
+test('a session that cannot move is refused by the others while its node still waits for the calls of others', async () => {
+  await a.changeTemplate('t', { session: 'isolated' });
+  const [lost, busy] = [await openSession(a, 't', ADA), await openSession(a, 't', ADA)];
+  assert.is((await post(a, lost, call('count'))).status, 200);
+  server.failNext('never', { method: 'tools/call' });
+  const underWay = post(a, busy, call('count'));
+  await becomes(() => server.count('tools/call'), 2);
+  const closing = a.close({ graceMs: 3_000 });
+  await isReleased(lost);
+  assert.equal([(await post(b, lost, READ)).status, a.sessions().length], [404, 1]);
+  await Promise.all([closing, underWay]);
 });
 
 test.run();

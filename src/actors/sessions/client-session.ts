@@ -388,7 +388,7 @@ export class ClientSession implements McpSession, SessionCore {
     this.#state.dropActor();
     const { endReason: reason = 'closed' } = this.value;
     this.#calls?.refuseWaiting(failure, () => sessionEnded(reason));
-    this.#row?.end(reason, this.#sessions.leavesRow(reason) && isRecoverable(this.value, this.group));
+    this.#row?.end(reason, this.#sessions.leavesRow(reason));
     // A client that initializes again would be refused: it gets the same error as callers without a session.
     this.#calls?.refuse(this.deps.isAccepting() ? sessionEnded(reason) : callCutOff('no'));
     this.#messages?.complete();

@@ -266,8 +266,8 @@ export class AggregateSession implements McpSession {
   async close(reason: EndReason = 'closed'): Promise<void> {
     if (this.#isOver) return;
     this.#change({ ...this.#value, endReason: reason });
-    const { sessions, movesUnsafe } = this.#deps;
-    this.#row?.end(reason, sessions.leavesRow(reason) && isAggregateRecoverable(this.#value, movesUnsafe));
+    const { sessions } = this.#deps;
+    this.#row?.end(reason, sessions.leavesRow(reason));
     this.ended$.next(reason);
     this.ended$.complete();
     sessions.remove(this, reason);
