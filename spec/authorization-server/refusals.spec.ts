@@ -90,6 +90,14 @@ test('failed logins of the page are audited up to a number per minute; the next 
   assert.equal([last?.actorName, last?.status, last?.suppressed], ['ada', 200, 5]);
 });
 
+test('so are the sign-ins and the answers of one user, which need no right', async () => {
+  const { browser, page } = await begin(app.url, await register(app.url));
+  for (let n = 0; n < 35; n += 1)
+    await browser.submit(page, 'Sign in', { username: 'ada', password: PASSWORD });
+  const entries = (await app.auth.audit.list({ limit: 200 })).filter(({ actorName }) => actorName === 'ada');
+  assert.is(entries.length, 30);
+});
+
 test('equal refreshes get the same answer; one after its successor was used ends the grant', async () => {
   const client = await register(app.url);
   const { refresh_token: first } = await tokensOf(app.url, client);

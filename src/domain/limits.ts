@@ -125,6 +125,6 @@ export const LIMITS = {
    * may send them, and libraries look for each among all.
    */
   formFields: 100,
-  /** Refusals of one caller that the audit log records in a minute; unknown callers count as one. */
+  /** Refusals of one caller that the audit log records in a minute, and its own changes; unknown callers count as one. */
   recordedRefusalsPerMinute: 30,
 } as const;

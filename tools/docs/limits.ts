@@ -186,8 +186,8 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['Passwords that are hashed at the same time; that wait', '2; 20', '`429` for the largest share'],
     [
-      'Wrong logins, and changes without credentials, in the audit log in a minute; addresses counted apart',
-      `${count(LIMITS.recordedRefusalsPerMinute)}; 1,000`,
+      'Wrong logins, and changes without credentials, audited in a minute; own ones of a caller; addresses counted apart',
+      `${count(LIMITS.recordedRefusalsPerMinute)}; ${count(LIMITS.recordedRefusalsPerMinute)}; 1,000`,
       'counted in `suppressed` of the next entry, or of one at a stop',
     ],
     ['Messages in one batch (revision 2025-03-26 only)', count(LIMITS.batchMessages), '`400`'],

@@ -102,6 +102,23 @@ test('limits the refusals of one caller per minute, not its changes, and records
   app.close();
 });
 
+test('limits the entries of a caller without the right to change the gateway, too, and counts the others', async () => {
+  let isRefused = true;
+  const principal: Principal = { ...ADA, scopes: new Set(['gateway:read', 'tools:call']) };
+  const app = await serve((state) => {
+    state.principal = principal;
+    if (isRefused) throw insufficientPermissions(['admin']);
+  });
+  assert.is(await app.ask(MOST + 5), MOST);
+  isRefused = false;
+  assert.is(await app.ask(MOST + 5), 2 * MOST);
+  assert.equal(
+    app.suppressed.map(({ actor, status }) => `${actor} ${status}`),
+    Array(5).fill('user:1 200'),
+  );
+  app.close();
+});
+
 test('covers exactly the routes that change something, logins and logouts', () => {
   const trail = auditTrail({ record: () => {}, suppress: () => {} }, { address: () => undefined }, () => 0);
   assert.equal(

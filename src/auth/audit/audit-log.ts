@@ -111,8 +111,8 @@ export class AuditLog {
   }
 
   /**
-   * Counts a request of an unknown caller that gets no entry: the next entry of this action and address has the
-   * number, or one at close.
+   * Counts a request that gets no entry, of an unknown caller or one too many of a caller: the next entry of this action and
+   * address has the number, or one at close.
    */
   suppress(entry: NewEntry): void {
     this.#suppressed.add(entry);

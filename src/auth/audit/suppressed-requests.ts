@@ -1,5 +1,5 @@
-// Counts the requests of unknown callers, mostly wrong logins, that get no entry in the audit log of their own,
-// until an entry says how many they were.
+// Counts the requests that get no entry in the audit log of their own, mostly wrong logins of unknown callers, until an entry
+// says how many they were.
 
 import type { NewEntry } from '../../domain/events/audit-entries.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';

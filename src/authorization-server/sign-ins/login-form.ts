@@ -107,7 +107,7 @@ export class LoginForm {
       );
     } catch (thrown) {
       const error = asGatewayError(thrown);
-      trail.recordFailure(entryOf('unknown', 'unknown', error.status));
+      trail.record(entryOf('unknown', 'unknown', error.status));
       const { retryAfterSeconds } = error.facts;
       const later = retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)];
       const problem = PROBLEMS[error.code] ?? UNCHECKED;

@@ -166,7 +166,7 @@ export class ProviderSignIns {
       const error = isFailure ? undefined : asGatewayError(thrown);
       const status = error?.status ?? (thrown instanceof ProviderFailure && thrown.isOver ? 403 : 503);
       if (status === 500) throw thrown;
-      this.#options.trail.recordFailure(entryOf(exchange, provider, status));
+      this.#options.trail.record(entryOf(exchange, provider, status));
       sendPage(
         response,
         faultPage(status, `You are not signed in with ${label}`, {

@@ -6,13 +6,16 @@ import { LIMITS } from '../../domain/limits.ts';
 import { WindowCounter } from '../../domain/memory/window-counter.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 
+/** The most users whose entries of a minute are counted. */
+const MAX_ACTORS = 10_000;
+
 /**
- * Writes the entries for sign-ins at the pages. The log keeps a bounded number of entries, and failing to sign in needs
- * no account: failures beyond some per minute are counted instead.
+ * Writes the entries for sign-ins at the pages. The log keeps a bounded number of entries, failing to sign in needs no account,
+ * and signing in or answering a client needs no right: those of one actor beyond some per minute are counted instead.
  */
 export class SignInTrail {
   /** All unknown callers count as one, as in middleware/audit-trail.ts. */
-  readonly #failures = new WindowCounter({ windowSeconds: 60, keys: 1 });
+  readonly #recorded = new WindowCounter({ windowSeconds: 60, keys: MAX_ACTORS });
   readonly #audit: Auth['audit'];
   readonly #now: Clock['now'];
 
@@ -21,14 +24,10 @@ export class SignInTrail {
     this.#now = now;
   }
 
+  /** An entry for a failure names no user: a name may be a mistyped password. */
   record(entry: NewEntry): void {
-    this.#audit.record(entry);
-  }
-
-  /** The entry names no user: a name may be a mistyped password. */
-  recordFailure(entry: NewEntry): void {
     const most = LIMITS.recordedRefusalsPerMinute;
-    if (this.#failures.add('unknown', this.#now(), 1, most).count > most) this.#audit.suppress(entry);
+    if (this.#recorded.add(entry.actor, this.#now(), 1, most).count > most) this.#audit.suppress(entry);
     else this.#audit.record(entry);
   }
 }

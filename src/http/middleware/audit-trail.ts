@@ -2,7 +2,8 @@
 // and the calls of tools. Never bodies, queries or credentials; auth/audit/audit-log.ts handles the arguments of calls.
 
 import type { AuditLog } from '../../auth/audit/audit-log.ts';
-import { nameOf } from '../../domain/accounts/principal.ts';
+import type { Scope } from '../../domain/accounts/account.ts';
+import { mayDo, nameOf } from '../../domain/accounts/principal.ts';
 import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
 import { asGatewayError, ERRORS, type ErrorCode } from '../../domain/errors/errors.ts';
 import { CALL_ACTION } from '../../domain/events/audit-entries.ts';
@@ -14,30 +15,35 @@ import { CLIENT_CLOSED_REQUEST, ClientGone } from '../client-gone.ts';
 import { type HttpContext, type ReportListener, type RouteMiddleware, templateIn } from '../context.ts';
 import type { HttpRoute } from '../routing/route.ts';
 
-/** The most callers whose refusals of a minute are counted. */
+/** The most callers whose limited entries of a minute are counted. */
 const MAX_CALLERS = 10_000;
+/** Callers with one of these make changes that are all recorded; others only log in and out, and change what is their own. */
+const CHANGING: readonly Scope[] = ['gateway:write', 'admin'];
 
 /**
  * Makes the middleware of one app: one or none for a route. It comes first, so that refusals are recorded, too.
- * The log keeps a bounded number of entries, and no caller may evict those of others: a caller's refusals are
- * recorded up to a number per minute, with all unauthenticated callers counted as one, and requests over the rate
- * limit are not recorded. Those of unauthenticated callers that are not recorded are counted. `now` is monotonic,
- * in ms.
+ * The log keeps a bounded number of entries, and no caller may evict those of others: a caller's refusals, and all requests of
+ * a caller that may not change the gateway, are recorded up to a number per minute, with all unauthenticated callers counted as
+ * one, and requests over the rate limit are not recorded. Those that are not recorded are counted, unless a known caller was
+ * refused. `now` is monotonic, in ms.
  */
 export function auditTrail(
   audit: Pick<AuditLog, 'record' | 'suppress'>,
   proxies: Pick<Proxies, 'address'>,
   now: Clock['now'],
 ): (route: Pick<HttpRoute, 'method' | 'path' | 'changesNothing'>) => RouteMiddleware[] {
-  const refusals = new WindowCounter({ windowSeconds: 60, keys: MAX_CALLERS });
+  const recorded = new WindowCounter({ windowSeconds: 60, keys: MAX_CALLERS });
   const most = LIMITS.recordedRefusalsPerMinute;
   const record = (action: string, { state, path, req }: HttpContext, status: number): void => {
-    const { requestId, principal = UNKNOWN, trail } = state;
-    const actor = trail?.actor ?? principal;
+    const { requestId, principal, trail } = state;
+    const actor = trail?.actor ?? principal ?? UNKNOWN;
     if (status === TOO_MANY_REQUESTS && actor !== UNKNOWN) return;
-    const isLimited = actor === UNKNOWN || status >= 400;
-    const isOver = isLimited && refusals.add(actor.id, now(), 1, most).count > most;
-    if (isOver && actor !== UNKNOWN) return;
+    const isRefusal = status >= 400;
+    const isLimited = isRefusal || principal === undefined || !mayDo(principal, CHANGING);
+    // Refusals have a count of their own: a caller must not hide by them what it does.
+    const key = isRefusal ? `refused ${actor.id}` : actor.id;
+    const isOver = isLimited && recorded.add(key, now(), 1, most).count > most;
+    if (isOver && isRefusal && actor !== UNKNOWN) return;
     const entry = {
       actor: actor.id,
       actorName: nameOf(actor),

@@ -49,8 +49,8 @@ const AuditRecord = named('AuditEntry', {
   address: nullableText('127.0.0.1'),
   request_id: nullableText('7f3c2a51-6f0e-4d6b-9a63-0b7a2f1c9d44'),
   /**
-   * Requests without valid credentials, of this action from this address, that were not recorded one by one;
-   * absent when there are none.
+   * Requests of this action from this address, without valid credentials or beyond those of one caller in a minute, that were
+   * not recorded one by one; absent when there are none.
    */
   suppressed: Type.Optional(integer(12)),
   call: nullable(CallRecord),
