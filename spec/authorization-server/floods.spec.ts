@@ -5,6 +5,7 @@ import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
 import { grantOf, rowOfGrant } from '../../src/auth/grants/grant-rows.ts';
 import { oauthKey } from '../../src/persistence/oauth-rows.ts';
+import { head, openRaw } from '../helpers/clients/raw-http.ts';
 import { until } from '../helpers/eventually.ts';
 import { appFor } from '../helpers/http/app.ts';
 import { askToken, begin, REDIRECT, register, startSignIn, tokensOf } from '../helpers/identity/sign-in.ts';
@@ -51,6 +52,25 @@ test('fields of requests are bounded, since the library looks for each among all
     assert.is(answer.status, 400, path);
     assert.match(await answer.text(), '100 fields');
   }
+});
+
+test('a connection whose form does not arrive is known as that of an unknown caller', async () => {
+  const receiving: (string | undefined)[] = [];
+  const connections = { receive: ({ url }: { readonly url?: string }) => void receiving.push(url) };
+  const other = await startSignIn({ connections });
+  const paths = ['token', 'revoke', 'register', 'device_authorization', 'device'].map(
+    (name) => `/oauth/${name}`,
+  );
+  for (const path of paths) {
+    const socket = await openRaw(other.port);
+    const type = { 'Content-Type': 'application/x-www-form-urlencoded' };
+    const form = { Host: `127.0.0.1:${other.port}`, ...type, 'Content-Length': '9' };
+    socket.write(head(`POST ${path}`, form));
+    await until(() => receiving.at(-1) === path);
+    socket.destroy();
+  }
+  await other.close();
+  assert.equal(receiving, paths);
 });
 
 test('a user has at most 500 grants: those that were used longest ago go', async () => {

@@ -93,6 +93,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     metrics: own,
     origins: options,
     worker,
+    connections: options.connections,
   });
   const serveClient = routeListener(tables.ofClients, bodies, gateway, log);
   let serveForwarded: AppListener | undefined;

@@ -3,16 +3,22 @@
 import type { LazyAuthorizationServer } from '../../authorization-server/lazy-authorization-server.ts';
 import type { Proxies } from '../callers/proxies.ts';
 import type { HttpMiddleware } from '../context.ts';
+import type { BodyCosts } from './body.ts';
 
-/** Answers the requests that are for the authorization server; passes others on. */
+/**
+ * Answers the requests that are for the authorization server; passes others on. `connections`: as in body.ts, since the forms are
+ * those of unknown callers.
+ */
 export function authorizationServerRequests(
-  server: LazyAuthorizationServer,
+  server: Pick<LazyAuthorizationServer, 'routeOf' | 'serve' | 'isForeign'>,
   proxies: Proxies,
+  connections?: BodyCosts['connections'],
 ): HttpMiddleware {
   return async ({ path, req: request, res: response, state }, next) => {
     const route = server.routeOf(path, proxies.host(request));
     if (route === undefined) return next();
     state.route = route;
+    connections?.receive(request);
     response.setHeader('X-Request-ID', state.requestId);
     await server.serve({
       request,

@@ -21,6 +21,7 @@ import { observe, reportLog } from '../middleware/access-log.ts';
 import { auditTrail, callTrail } from '../middleware/audit-trail.ts';
 import { authorizationServerRequests } from '../middleware/authorization-server.ts';
 import { admission, authorize, localAccounts } from '../middleware/authorize.ts';
+import type { BodyCosts } from '../middleware/body.ts';
 import { errors, rpcErrors } from '../middleware/error-answers.ts';
 import { type HostOriginCheckOptions, hostOriginCheck } from '../middleware/host-origin-check.ts';
 import { ROUTES } from '../routes/index.ts';
@@ -43,6 +44,7 @@ export interface RouteTablesOptions {
   /** The hosts and origins that may call. */
   readonly origins: Omit<HostOriginCheckOptions, 'proxies' | 'signIn' | 'isRegistryPublic'>;
   readonly worker: OwnWorker | undefined;
+  readonly connections: BodyCosts['connections'];
 }
 
 /** The differences between the requests of clients and those of other nodes. */
@@ -58,7 +60,7 @@ export function routeTables(options: RouteTablesOptions): {
   readonly ofClients: RouteTable;
   readonly ofNodes: () => RouteTable;
 } {
-  const { services, log, proxies, streams, open, metrics, origins, worker } = options;
+  const { services, log, proxies, streams, open, metrics, origins, worker, connections } = options;
   const { gateway, auth, clock, signIn, authorizationServer } = services;
   const trail = auditTrail(auth.audit, proxies, clock.now);
   const challenge = challenges(signIn, proxies, log);
@@ -98,7 +100,7 @@ export function routeTables(options: RouteTablesOptions): {
       limiter: auth.limiter,
       services,
     }),
-    besides: authorizationServer && authorizationServerRequests(authorizationServer, proxies),
+    besides: authorizationServer && authorizationServerRequests(authorizationServer, proxies, connections),
     unmatched: (router) => unmatched(router, auth, proxies),
   };
 
