@@ -3,6 +3,7 @@
 import type { LazyAuthorizationServer } from '../../authorization-server/lazy-authorization-server.ts';
 import type { Proxies } from '../callers/proxies.ts';
 import type { HttpMiddleware } from '../context.ts';
+import { limitReader } from '../replies/unread-answers.ts';
 import type { BodyCosts } from './body.ts';
 
 /**
@@ -29,5 +30,6 @@ export function authorizationServerRequests(
       isLocal: proxies.isLocal(request),
       isForeign: state.isSameHost !== true && server.isForeign(request),
     });
+    if (response.writableLength > 0) limitReader(response);
   };
 }
