@@ -20,6 +20,30 @@ test('of one network in a minute is that of the setting', async () => {
   assert.equal(statuses, [200, 200, 200, 429]);
 });
 
+test('of all networks of one site in a minute is ten times as many', async () => {
+  const proxied = await startSignIn({ signIn: { signInsPerMinute: 3 }, trustedProxies: ['127.0.0.0/8'] });
+  const client = { client_id: 'stagedoor-cli' };
+  const proof = { code_challenge: 'x'.repeat(43), code_challenge_method: 'S256' };
+  const query = new URLSearchParams({ ...client, ...proof, redirect_uri: REDIRECT, response_type: 'code' });
+  const ask = async (path: string, from: string, method = 'GET') => {
+    const headers = { 'x-forwarded-for': from };
+    const body = method === 'GET' ? null : new URLSearchParams(client);
+    const answer = await fetch(`${proxied.url}${path}`, { method, headers, body, redirect: 'manual' });
+    await answer.body?.cancel();
+    return answer.status;
+  };
+  const statuses: number[] = [];
+  for (let n = 0; n < 33; n += 1)
+    statuses.push(await ask(`/oauth/authorize?${query}`, `2001:db8:1:${n % 11}::1`));
+  assert.equal(statuses, [...Array(30).fill(303), ...Array(3).fill(429)]);
+  assert.is(await ask(`/oauth/authorize?${query}`, '2001:db8:2::1'), 303);
+  const devices: number[] = [];
+  for (let n = 0; n < 101; n += 1)
+    devices.push(await ask('/oauth/device_authorization', `2001:db8:1:${n.toString(16)}::1`, 'POST'));
+  assert.equal(devices, [...Array(100).fill(200), 429]);
+  await proxied.close();
+});
+
 function setUp() {
   const store = new MemoryStore().oauth;
   const time = { nowMs: Date.parse('2030-01-01T00:00:00Z') };

@@ -13,6 +13,7 @@ import { WindowCounter } from '../domain/memory/window-counter.ts';
 import { hasManyFields } from '../domain/text.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { networkOf } from '../net/network-of.ts';
+import { OutsiderCounter } from '../net/outsider-counter.ts';
 import { BadClient, metadataOf } from './clients/client-record.ts';
 import type { Clients } from './clients/clients.ts';
 import { DEVICE_PATH, METADATA_PATHS, metadataDocument } from './metadata.ts';
@@ -83,15 +84,17 @@ export class Endpoints {
   readonly #options: EndpointsOptions;
   /** The first that fits serves the request. */
   readonly #endpoints: readonly OAuthEndpoint[];
-  readonly #devices = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
+  readonly #devices = new OutsiderCounter({ windowSeconds: 60, perNetwork: DEVICES_PER_MINUTE });
   readonly #refused = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
   /** The requests of clients that are under way, by network. */
   readonly #underWay = new UserAmounts();
-  readonly #authorizing = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
+  readonly #ofUnknown: OutsiderCounter;
+  readonly #ofUsers = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
 
   constructor(options: EndpointsOptions) {
     this.#options = options;
-    const { device, login, providerSignIns, clients } = options;
+    const { device, login, providerSignIns, clients, perMinute } = options;
+    this.#ofUnknown = new OutsiderCounter({ windowSeconds: 60, perNetwork: perMinute });
     const serveDevice = (exchange: OAuthExchange) =>
       device.serve(exchange, exchange.path.slice(DEVICE_PATH.length));
     const registration: OAuthEndpoint = {
@@ -170,12 +173,12 @@ export class Endpoints {
   async #authorize(exchange: OAuthExchange): Promise<void> {
     const { request, response, address } = exchange;
     const signedIn = await this.#options.signIns.find(request.headers.cookie);
-    const [key, most] =
+    const nowMs = this.#options.clock.now();
+    const isTooMany =
       signedIn === undefined
-        ? [networkOf(address), this.#options.perMinute]
-        : [userPrincipalId(signedIn.user.id), KNOWN_PER_MINUTE];
-    if (this.#authorizing.add(key, this.#options.clock.now()).count > most)
-      return sendPage(response, tooManyPage(), ['Retry-After', '60']);
+        ? this.#ofUnknown.add(address, nowMs) !== undefined
+        : this.#ofUsers.add(userPrincipalId(signedIn.user.id), nowMs).count > KNOWN_PER_MINUTE;
+    if (isTooMany) return sendPage(response, tooManyPage(), ['Retry-After', '60']);
     const fields = queryOf(request);
     // A sign-in begins with the client as the store has it: another node may have removed it.
     this.#options.clients.forget(fields.get('client_id') ?? '');
@@ -208,8 +211,8 @@ export class Endpoints {
   /** Begins the sign-in of our command line. Each one is a row of the database. */
   async #authorizeDevice(exchange: OAuthExchange): Promise<void> {
     const { response, address } = exchange;
-    const { count } = this.#devices.add(networkOf(address), this.#options.clock.now());
-    if (count > DEVICES_PER_MINUTE) return sendBusy(response, 429, 'too many requests; try again later', 60);
+    if (this.#devices.add(address, this.#options.clock.now()) !== undefined)
+      return sendBusy(response, 429, 'too many requests; try again later', 60);
     const fields = await fieldsOf(exchange);
     if (fields === undefined) return;
     const body = new URLSearchParams({

@@ -160,7 +160,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       'those used longest ago end; the oldest are forgotten',
     ],
     [
-      'Sign-ins in a minute of browsers of one address; requests to authorize of one signed-in user',
+      'Sign-ins in a minute of browsers of one address (a /48 of IPv6: ten times as many); requests to authorize of one signed-in user',
       `\`auth.sign_ins_per_minute\`, 60; ${count(KNOWN_PER_MINUTE)}`,
       'a page with `429`',
     ],

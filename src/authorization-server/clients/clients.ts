@@ -9,7 +9,7 @@ import { tooManyAttempts } from '../../domain/errors/account-errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { WindowCounter } from '../../domain/memory/window-counter.ts';
 import { type Clock, DAY_MS, isRecent } from '../../domain/time/clock.ts';
-import { networkOf, siteOf } from '../../net/network-of.ts';
+import { OutsiderCounter } from '../../net/outsider-counter.ts';
 import { clientKeyOf, prolonged, readUndamaged } from '../../persistence/oauth-rows.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
 import { type ClientDocuments, DocumentFault, isDocumentUrl } from './client-documents.ts';
@@ -69,8 +69,12 @@ interface NewClient {
 /** Finds, registers, adds and removes clients, within the rule of the settings. */
 export class Clients {
   readonly #options: ClientsOptions;
-  readonly #counts = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
-  readonly #ofSites = new WindowCounter({ windowSeconds: SPARED_MS / 1_000, keys: MAX_COUNTED });
+  readonly #registrations = new OutsiderCounter({
+    windowSeconds: 60,
+    perNetwork: MAX_REGISTRATIONS_PER_MINUTE,
+    siteSeconds: SPARED_MS / 1_000,
+    perSite: MAX_PER_SITE,
+  });
   /** The time at which a use was last written, by key of the client. */
   readonly #usedAtMs = new LruMap<number>(MAX_COUNTED);
   /** The known clients by key: a sign-in looks its client up in each request. */
@@ -117,11 +121,7 @@ export class Clients {
 
   /** Counts a request to register, before anything of it is read. Throws TOO_MANY_ATTEMPTS. */
   admit(address: string): void {
-    const nowMs = this.#options.clock.now();
-    const ofNetwork = this.#counts.add(networkOf(address), nowMs, 1);
-    const isOfFullNetwork = ofNetwork.count > MAX_REGISTRATIONS_PER_MINUTE;
-    const ofSite = this.#ofSites.add(siteOf(address), nowMs, isOfFullNetwork ? 0 : 1, MAX_PER_SITE);
-    const full = isOfFullNetwork ? ofNetwork : ofSite.count > MAX_PER_SITE ? ofSite : undefined;
+    const full = this.#registrations.add(address, this.#options.clock.now());
     if (full !== undefined) throw tooManyAttempts(Math.max(1, Math.ceil(full.endsInMs / 1_000)));
   }
 

@@ -15,9 +15,8 @@ import type { User } from '../../domain/accounts/account.ts';
 import { userPrincipalId } from '../../domain/accounts/principal.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import type { NewEntry } from '../../domain/events/audit-entries.ts';
-import { WindowCounter } from '../../domain/memory/window-counter.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { networkOf } from '../../net/network-of.ts';
+import { OutsiderCounter } from '../../net/outsider-counter.ts';
 import { oauthKey, rowReader } from '../../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/oauth-store.ts';
 import { type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
@@ -26,7 +25,6 @@ import { cookieName, cookiesIn, randomCookie, setCookies } from './browser-cooki
 import type { SignInTrail } from './sign-in-trail.ts';
 
 const LIFE_SECONDS = 600;
-const MAX_COUNTED = 10_000;
 /** Sign-ins on their way in one browser: a further one ends the oldest. */
 const MAX_OPEN = 8;
 const NAME = /_[\w-]{16}$/;
@@ -90,11 +88,12 @@ const readBegun: (row: OAuthRow) => Begun = rowReader(
  * Source: ADR 214.
  */
 export class ProviderSignIns {
-  readonly #begun = new WindowCounter({ windowSeconds: 60, keys: MAX_COUNTED });
+  readonly #begun: OutsiderCounter;
   readonly #options: ProviderSignInsOptions;
 
   constructor(options: ProviderSignInsOptions) {
     this.#options = options;
+    this.#begun = new OutsiderCounter({ windowSeconds: 60, perNetwork: options.perMinute });
   }
 
   get choices(): readonly { readonly id: string; readonly label: string }[] {
@@ -108,8 +107,8 @@ export class ProviderSignIns {
   async begin({ request, response, address }: OAuthExchange, id: string, purpose: Purpose): Promise<boolean> {
     const provider = this.#providerOf(id);
     if (provider === undefined) return false;
-    const { store, perMinute, clock } = this.#options;
-    if (this.#begun.add(networkOf(address), clock.now()).count > perMinute) {
+    const { store, clock } = this.#options;
+    if (this.#begun.add(address, clock.now()) !== undefined) {
       sendPage(response, tooManyPage(), ['Retry-After', '60']);
       return true;
     }
