@@ -1,6 +1,7 @@
 // Requests that leave a row are bounded, and so are the rows of one user and of one grant.
 
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
 import { grantOf, rowOfGrant } from '../../src/auth/grants/grant-rows.ts';
@@ -56,7 +57,7 @@ test('fields of requests are bounded, since the library looks for each among all
 
 test('a connection whose form does not arrive is known as that of an unknown caller', async () => {
   const receiving: (string | undefined)[] = [];
-  const connections = { receive: ({ url }: { readonly url?: string }) => void receiving.push(url) };
+  const connections = { receive: ({ req }: ServerResponse) => void receiving.push(req.url) };
   const other = await startSignIn({ connections });
   const paths = ['token', 'revoke', 'register', 'device_authorization', 'device'].map(
     (name) => `/oauth/${name}`,

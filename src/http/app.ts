@@ -15,7 +15,7 @@ import { HeldBodies } from './body/held-bodies.ts';
 import { OpenRequests } from './callers/open-requests.ts';
 import { createProxies } from './callers/proxies.ts';
 import { composeServices, type ServicesOptions } from './compose-services.ts';
-import type { BodyCosts } from './middleware/body.ts';
+import type { UnknownCallers } from './middleware/authorize.ts';
 import type { BytesReply } from './replies/reply.ts';
 import { auditConnections } from './routes/accounts/connections.ts';
 import { readinessOf } from './routes/gateway/readiness.ts';
@@ -36,7 +36,7 @@ export interface AppOptions extends EventStreamOptions, Origins, ServicesOptions
   /** Networks, in CIDR form, of proxies whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly string[];
   readonly maxBodyBytes: number;
-  readonly connections?: BodyCosts['connections'];
+  readonly connections?: UnknownCallers;
 }
 
 export interface HttpApp {
@@ -82,7 +82,6 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     limiter: auth.limiter,
     scheduler,
     clock,
-    connections: options.connections,
   });
   const tables = routeTables({
     services,

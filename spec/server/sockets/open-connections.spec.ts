@@ -33,8 +33,11 @@ async function start(
   const open: ServerResponse[] = [];
   const serve: RequestListener = (request, response) => {
     onRequest(request);
-    if (request.method === 'POST' && request.url !== '/known') connections.receive(request);
-    if (request.method === 'GET' && request.url !== '/open') response.end('hello');
+    if (request.url !== '/known') connections.receive(response);
+    if (request.url === '/large') {
+      open.push(response);
+      response.end(Buffer.alloc(50_000_000));
+    } else if (request.method === 'GET' && request.url !== '/open') response.end('hello');
     else open.push(response);
     request.on('error', () => {}).resume();
   };
@@ -117,6 +120,17 @@ test('an address whose connections are all in use is refused another one', async
     streams.map(({ closed }) => closed),
     [false, false],
   );
+});
+
+test('an unknown caller that does not read its answer is closed for others', async () => {
+  const { client, open } = await start({ total: 2 });
+  const slow = await client(GET.replace('/', '/large'));
+  slow.pause();
+  const stream = await client(GET.replace('/', '/open'));
+  const third = await client(GET);
+  await until(() => open[0]?.closed === true);
+  assert.equal([stream.closed, third.closed], [false, false]);
+  slow.destroy();
 });
 
 test('the oldest idle connection is the one whose last answer is longest ago', async () => {

@@ -4,22 +4,22 @@ import type { LazyAuthorizationServer } from '../../authorization-server/lazy-au
 import type { Proxies } from '../callers/proxies.ts';
 import type { HttpMiddleware } from '../context.ts';
 import { limitReader } from '../replies/unread-answers.ts';
-import type { BodyCosts } from './body.ts';
+import type { UnknownCallers } from './authorize.ts';
 
 /**
- * Answers the requests that are for the authorization server; passes others on. `connections`: as in body.ts, since the forms are
- * those of unknown callers.
+ * Answers the requests that are for the authorization server; passes others on. `connections`: the forms are those of
+ * unknown callers.
  */
 export function authorizationServerRequests(
   server: Pick<LazyAuthorizationServer, 'routeOf' | 'serve' | 'isForeign'>,
   proxies: Proxies,
-  connections?: BodyCosts['connections'],
+  connections?: UnknownCallers,
 ): HttpMiddleware {
   return async ({ path, req: request, res: response, state }, next) => {
     const route = server.routeOf(path, proxies.host(request));
     if (route === undefined) return next();
     state.route = route;
-    connections?.receive(request);
+    connections?.receive(response);
     response.setHeader('X-Request-ID', state.requestId);
     await server.serve({
       request,

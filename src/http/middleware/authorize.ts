@@ -1,6 +1,7 @@
 // Authorizes a matched request before its body is read: credentials, rate limit, scope, template; and refuses permitted
 // requests that have to come later. src/auth verifies and counts; when it answers at once, no promise is created.
 
+import type { ServerResponse } from 'node:http';
 import type { Next } from 'koa';
 import type { Auth } from '../../auth/auth.ts';
 import { FREE_MESSAGES_PER_SECOND, type RateLimiter } from '../../auth/limits/rate-limiter.ts';
@@ -32,6 +33,12 @@ interface AuthorizeOptions {
   readonly proxies: Pick<Proxies, 'address' | 'host'>;
   readonly mayUsePath: MayUsePath;
   readonly challenge?: Challenge | undefined;
+  readonly connections?: UnknownCallers | undefined;
+}
+
+/** Notes the answers to unknown callers, before the bodies of their requests are read. */
+export interface UnknownCallers {
+  receive(response: ServerResponse): void;
 }
 
 /**
@@ -43,9 +50,13 @@ interface AuthorizeOptions {
  */
 export function authorize(
   route: Pick<HttpRoute, 'path' | 'scope' | 'speaks' | 'isUncounted'>,
-  { auth, proxies, mayUsePath, challenge }: AuthorizeOptions,
+  { auth, proxies, mayUsePath, challenge, connections }: AuthorizeOptions,
 ): RouteMiddleware {
-  if (route.scope === 'open') return (_context, next) => next();
+  if (route.scope === 'open')
+    return ({ res: response }, next) => {
+      connections?.receive(response);
+      return next();
+    };
   const anyOf = [route.scope].flat();
   const check = callerCheck(anyOf, auth, proxies, mayUsePath);
   const resourceOf = resourceOfRoute(route.path);

@@ -1,7 +1,7 @@
 // Reads the body of a request into `state.body`: checks its headers, counts its memory and its requests.
 // body/readers.ts reads the bytes, parse-body.ts parses them.
 
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { RateLimit, RateLimiter } from '../../auth/limits/rate-limiter.ts';
 import { NO_PRINCIPAL } from '../../domain/accounts/principal.ts';
 import { rateLimitExceeded } from '../../domain/errors/account-errors.ts';
@@ -25,8 +25,6 @@ const WITH_HEAD_MS = 1;
 export interface BodyCosts extends Timing {
   readonly held: HeldBodies;
   readonly limiter: Pick<RateLimiter, 'take' | 'peek'>;
-  /** Notes a request of an unknown caller before its body is read. Default: none is noted. */
-  readonly connections?: { receive(request: IncomingMessage): void } | undefined;
 }
 
 /** The bodies that are read. */
@@ -62,7 +60,6 @@ export function body<C extends HttpContext>(
     if (length > maxBytes) throw payloadTooLarge(maxBytes);
     const isSmall = length <= HTTP_LIMITS.uncountedBodyBytes;
     const startMs = costs.clock.now();
-    if (state.principal === undefined) costs.connections?.receive(request);
     const proceed = (bytes: Buffer): unknown => {
       const isLate = costs.clock.now() - startMs > WITH_HEAD_MS;
       return whenKnown(isLate ? state.check?.(context) : undefined, (refusal) => {

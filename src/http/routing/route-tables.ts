@@ -20,8 +20,7 @@ import { HTTP_LIMITS } from '../http-limits.ts';
 import { observe, reportLog } from '../middleware/access-log.ts';
 import { auditTrail, callTrail } from '../middleware/audit-trail.ts';
 import { authorizationServerRequests } from '../middleware/authorization-server.ts';
-import { admission, authorize, localAccounts } from '../middleware/authorize.ts';
-import type { BodyCosts } from '../middleware/body.ts';
+import { admission, authorize, localAccounts, type UnknownCallers } from '../middleware/authorize.ts';
 import { errors, rpcErrors } from '../middleware/error-answers.ts';
 import { type HostOriginCheckOptions, hostOriginCheck } from '../middleware/host-origin-check.ts';
 import { ROUTES } from '../routes/index.ts';
@@ -44,7 +43,7 @@ export interface RouteTablesOptions {
   /** The hosts and origins that may call. */
   readonly origins: Omit<HostOriginCheckOptions, 'proxies' | 'signIn' | 'isRegistryPublic'>;
   readonly worker: OwnWorker | undefined;
-  readonly connections: BodyCosts['connections'];
+  readonly connections: UnknownCallers | undefined;
 }
 
 /** The differences between the requests of clients and those of other nodes. */
@@ -95,7 +94,7 @@ export function routeTables(options: RouteTablesOptions): {
     middlewareOf: middlewareFor({
       authorizeAt: (route) => [
         ...localAccounts(route, auth.isEnabled, proxies),
-        authorize(route, { auth, proxies, mayUsePath, challenge: challenge(route) }),
+        authorize(route, { auth, proxies, mayUsePath, challenge: challenge(route), connections }),
       ],
       limiter: auth.limiter,
       services,

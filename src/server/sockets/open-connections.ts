@@ -45,8 +45,8 @@ interface Connection {
   readonly others: Set<Connection> | undefined;
   /** Requests in progress: their headers are complete, and their answers are not. */
   requests: number;
-  /** A request in progress of an unknown caller. */
-  unknown: IncomingMessage | undefined;
+  /** The answer to a request in progress of an unknown caller. */
+  unknown: ServerResponse | undefined;
   /** The request that began last, until its answer: an idle connection keeps nothing of it. */
   last: Pick<IncomingMessage, 'complete'> | undefined;
   /** True while its handshake of TLS is not over. */
@@ -157,10 +157,13 @@ export class OpenConnections {
     });
   }
 
-  /** The caller of this request is unknown: its bytes count as unfinished until its body is complete. */
-  receive(request: IncomingMessage): void {
-    const connection = this.#all.get(request.socket);
-    if (connection !== undefined) connection.unknown = request;
+  /**
+   * The caller of this request is unknown: its bytes count as unfinished until its body is complete, and it is in progress no
+   * longer when its answer waits for a reader.
+   */
+  receive(response: ServerResponse): void {
+    const connection = this.#all.get(response.req.socket);
+    if (connection !== undefined) connection.unknown = response;
   }
 
   /** Closes the oldest connections that hold unfinished bytes while all together hold too many. Called at intervals. */
@@ -226,7 +229,9 @@ function fileOf(socket: Socket): number {
 }
 
 function isInProgress({ requests, unknown }: Connection): boolean {
-  return requests > 0 && unknown?.complete !== false;
+  if (unknown === undefined) return requests > 0;
+  const isUnread = unknown.writableEnded && unknown.writableLength > 0;
+  return requests > 0 && unknown.req.complete && !isUnread;
 }
 
 /**
