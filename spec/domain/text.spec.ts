@@ -3,6 +3,7 @@
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { cutText, decodeHeader, encodeHeader, lastWords } from '../../src/domain/text.ts';
+import { collectGarbage } from '../helpers/garbage.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('text');
@@ -15,6 +16,15 @@ test('is cut to a well-formed prefix at any length', () => {
       assert.ok(cut.length <= units && cut.length >= Math.min(text.length, units) - 1);
     }),
   );
+});
+
+test('does not keep the whole text in memory when it is cut', () => {
+  collectGarbage();
+  const before = process.memoryUsage().heapUsed;
+  const cuts = Array.from({ length: 32 }, (_, at) => cutText(`${at}${'x'.repeat(1_000_000)}`, 100));
+  collectGarbage();
+  const kept = process.memoryUsage().heapUsed - before;
+  assert.ok(kept < 4_000_000, `${kept} bytes for ${cuts.length} texts`);
 });
 
 test('the last words of npm about a package that does not exist name it', () => {

@@ -94,7 +94,12 @@ export const HIDES_BAD_TEXT = /%00|%ed%[ab][0-9a-f]/i;
 
 /** The first `units` UTF-16 units of the text, without half a pair of surrogates. */
 export function cutText(text: string, units: number): string {
-  return text.length <= units ? text : text.slice(0, units).replace(/[\ud800-\udbff]$/, '');
+  return text.length <= units ? text : ownText(text.slice(0, units).replace(/[\ud800-\udbff]$/, ''));
+}
+
+/** An equal text in memory of its own: V8 makes a part of a text a reference to the whole one, which it keeps. */
+export function ownText(part: string): string {
+  return Buffer.from(part, 'utf16le').toString('utf16le');
 }
 
 /** The text of at most `most` bytes of UTF-8, cut between two characters. */

@@ -168,11 +168,7 @@ export class CallEvents {
   }
 }
 
-/**
- * Shortens a name that a client chose, and hides credentials in it. A shortened name is copied, since a slice of it
- * would keep the whole name in memory.
- */
+/** Shortens a name that a client chose, and hides credentials in it. */
 function short(name: string): string {
-  const shown = withoutCredentials(name, MAX_NAME_UNITS);
-  return name.length <= MAX_NAME_UNITS ? shown : Buffer.from(shown).toString();
+  return withoutCredentials(name, MAX_NAME_UNITS);
 }
