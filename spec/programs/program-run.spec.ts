@@ -12,6 +12,7 @@ import { ProgramRun, type ProgramRunOptions } from '../../src/programs/program-r
 import { Reaper } from '../../src/programs/reaper.ts';
 import { programUser } from '../../src/server/program-user.ts';
 import { until } from '../helpers/eventually.ts';
+import { collectGarbage } from '../helpers/garbage.ts';
 import { isRunning } from '../helpers/programs/processes.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -256,6 +257,17 @@ test('the tail of stderr cuts long lines and holds no more of them', () => {
   for (let written = 0; written < 100; written += 1) tail.write(Buffer.alloc(1000, 'x'));
   tail.write(Buffer.from('\nnext\n'));
   assert.equal(tail.lines, ['x'.repeat(STDERR_LINE_CHARACTERS), 'next']);
+});
+
+test('the tail of stderr keeps lines without the rest of the output that they came with', () => {
+  collectGarbage();
+  const before = process.memoryUsage().heapUsed;
+  const tail = new LineTail();
+  for (let at = 0; at < 150; at += 1) tail.write(Buffer.from(`this is line ${at}\n${' '.repeat(60_000)}\n`));
+  collectGarbage();
+  const kept = process.memoryUsage().heapUsed - before;
+  assert.ok(kept < 2_000_000, `${kept} bytes`);
+  assert.is(tail.lines.at(-1), 'this is line 149');
 });
 
 test('the tail of stderr removes colours, and keeps no lines of them alone', () => {

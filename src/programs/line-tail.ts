@@ -3,6 +3,7 @@
 import { StringDecoder } from 'node:string_decoder';
 import { stripVTControlCharacters } from 'node:util';
 import { cutWithoutSecrets, longestOf, withoutSecrets } from '../domain/instances/hidden-secrets.ts';
+import { ownText } from '../domain/text.ts';
 
 /** Lines kept of a child's standard error. */
 export const STDERR_LINES = 100;
@@ -37,7 +38,7 @@ export class LineTail {
   }
 
   #keep(line: string): void {
-    this.#finished.push(line.length > STDERR_LINE_CHARACTERS ? this.#cut(line) : line);
+    this.#finished.push(ownText(line.length > STDERR_LINE_CHARACTERS ? this.#cut(line) : line)); // a part of a chunk
     if (this.#finished.length > 2 * STDERR_LINES) this.#finished.splice(0, STDERR_LINES);
   }
 
