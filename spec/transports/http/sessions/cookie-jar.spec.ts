@@ -3,6 +3,7 @@
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../../../src/domain/time/clock.ts';
 import { CookieJar } from '../../../../src/transports/http/sessions/cookie-jar.ts';
+import { collectGarbage } from '../../../helpers/garbage.ts';
 import { suite } from '../../../helpers/suite.ts';
 
 const test = suite('cookie jar');
@@ -54,6 +55,22 @@ test('replaces a cookie of the same name and path, and removes an expired one', 
   }
   assert.is(header('s=1; Expires=nonsense; Max-Age=x'), 's=1');
   assert.is(header('s=1; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:00 GMT'), 's=1');
+});
+
+test('keeps nothing else of the headers that set cookies', () => {
+  collectGarbage();
+  const before = process.memoryUsage().heapUsed;
+  const jar = new CookieJar();
+  for (let at = 0; at < 50; at += 1)
+    jar.keep(
+      `a-long-name-${at}=a-long-value-${at}; path=/a/mcp/long; x=${'y'.repeat(100_000)}`,
+      setter,
+      systemClock,
+    );
+  collectGarbage();
+  const kept = process.memoryUsage().heapUsed - before;
+  assert.ok(kept < 1_000_000, `${kept} bytes`);
+  assert.ok(jar.headerFor('/a/mcp/long', systemClock)?.endsWith('a-long-name-49=a-long-value-49'));
 });
 
 test('a cookie ends at its time, also when the clock of the machine was set', () => {

@@ -3,6 +3,7 @@
 // 110.
 
 import { isIP } from 'node:net';
+import { ownText } from '../../../domain/text.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 
 /** Bounds of one jar. Over them the oldest cookies are removed; a larger cookie is not kept. */
@@ -49,7 +50,7 @@ export class CookieJar {
     for (const line of [header].flat().slice(0, MAX_LINES)) {
       const cookie = parseCookie(line);
       if (isAccepted(cookie, setter))
-        this.#set(cookie, pathFor(cookie, setter.path), expiryOf(cookie, clock), clock.now());
+        this.#set(cookie, ownText(pathFor(cookie, setter.path)), expiryOf(cookie, clock), clock.now());
     }
   }
 
@@ -71,8 +72,9 @@ export class CookieJar {
     return [...staying, ...matching.map(({ pair }) => pair)].join('; ');
   }
 
-  #set({ name, value }: Cookie, path: string, expiresAtMs: number, nowMs: number): void {
+  #set(cookie: Cookie, path: string, expiresAtMs: number, nowMs: number): void {
     this.#kept ??= new Map();
+    const [name, value] = [ownText(cookie.name), ownText(cookie.value)]; // parts of a header of any length
     const key = `${name}\n${path}`;
     this.#kept.delete(key);
     if (expiresAtMs > nowMs)
