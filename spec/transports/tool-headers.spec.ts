@@ -49,6 +49,26 @@ test('headers of the oldest tools are forgotten when there are more than 10,000'
   assert.equal(headersFor(headers, call('tool-10000')), { 'mcp-param-region': 'x' });
 });
 
+test('headers of the oldest tools are forgotten when tools with long names take too much memory', () => {
+  const headers = new ToolHeaders({});
+  const nameOf = (at: number) => `${at}-${'x'.repeat(100_000)}`;
+  for (let at = 0; at < 250; at += 50)
+    learn(headers, page(Array.from({ length: 50 }, (_, index) => tool(nameOf(at + index)))));
+  assert.is(headersFor(headers, call(nameOf(0))), undefined);
+  assert.equal(headersFor(headers, call(nameOf(249))), { 'mcp-param-region': 'x' });
+});
+
+test('headers of the oldest tools are forgotten when tools declare very many', () => {
+  const headers = new ToolHeaders({});
+  const properties = Object.fromEntries(
+    Array.from({ length: 5_000 }, (_, at) => [`a${at}`, { type: 'string', 'x-mcp-header': `A${at}` }]),
+  );
+  const many = (name: string) => tool(name, { region: declared, ...properties });
+  for (let at = 0; at < 12; at += 1) learn(headers, page([many(`tool-${at}`)]));
+  assert.is(headersFor(headers, call('tool-0')), undefined);
+  assert.equal(headersFor(headers, call('tool-11')), { 'mcp-param-region': 'x' });
+});
+
 test('headers are too large above a number of bytes, names included', () => {
   const fitting = { 'mcp-param-a': 'x'.repeat(MAX_HEADER_BYTES - 'mcp-param-a: \r\n'.length) };
   assert.is(areTooLarge(fitting), false);

@@ -8,12 +8,17 @@ import { LIMITS } from '../domain/limits.ts';
 import { type JsonRpcError, RPC } from '../domain/mcp/jsonrpc.ts';
 import type { Handshake } from '../domain/mcp/mcp.ts';
 import { DeclaredArguments, declaredBy, headerBytes } from '../domain/mcp/param-headers.ts';
+import { memoryOf } from '../domain/memory/held-bytes.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { cutText } from '../domain/text.ts';
 import type { OpenOptions } from './open-options.ts';
 
-/** Tools with headers that are remembered; beyond them the least recently used one is forgotten. */
+/**
+ * Tools with headers that are remembered; beyond them the least recently used one is forgotten. One that takes more memory than
+ * COUNTED_BYTES counts as several.
+ */
 const MAX_TOOLS = 10_000;
+const COUNTED_BYTES = 2_048;
 
 /**
  * The declarations of the tools of one backend. Declarations are read from every list of tools that passes, so that the
@@ -91,7 +96,7 @@ export class ToolHeaders {
     const schema = memberBytes(tool, 'inputSchema');
     const { declarations, fault } = declaredBy(schema && parseExact(schema.toString()));
     if (fault === undefined && declarations.length > 0) {
-      this.#declarations ??= new LruMap(MAX_TOOLS);
+      this.#declarations ??= new LruMap(MAX_TOOLS, undefined, countOf);
       this.#declarations.set(name, new DeclaredArguments(declarations));
     }
     return fault;
@@ -104,6 +109,11 @@ export class ToolHeaders {
     this.#reported.set(tool, fault);
     this.#options.onWithheld?.({ tool, reason: fault });
   }
+}
+
+/** As how many tools one counts. */
+function countOf({ bytes }: DeclaredArguments, name: string): number {
+  return Math.ceil((bytes + memoryOf(1, name.length)) / COUNTED_BYTES);
 }
 
 /** True when the gateway adds the headers of a request, if there are any. */

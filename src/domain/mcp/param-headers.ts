@@ -28,6 +28,8 @@ export const PARAM_PREFIX = 'mcp-param-';
 
 /** The deepest schema that is read. Deeper declarations are ignored. */
 const DEEPEST = 32;
+/** Memory of a declaration, or of an argument with declarations in it, besides its texts, about. */
+const BYTES_PER_NODE = 256;
 
 export function declaredBy(inputSchema: unknown): Declared {
   const found: Declaration[] = [];
@@ -40,17 +42,26 @@ export function declaredBy(inputSchema: unknown): Declared {
 /** The declarations of a tool by their paths: the arguments of a call are read once, however many there are. */
 export class DeclaredArguments {
   readonly #root: SchemaNode = { below: new Map() };
+  /** The bytes that they take in memory, about. */
+  readonly bytes: number;
 
   constructor(declarations: readonly Declaration[]) {
+    let bytes = 0;
     for (const declaration of declarations) {
       let node = this.#root;
       for (const key of declaration.path) {
-        const next = node.below.get(key) ?? { below: new Map() };
-        node.below.set(key, next);
+        let next = node.below.get(key);
+        if (next === undefined) {
+          next = { below: new Map() };
+          node.below.set(key, next);
+          bytes += BYTES_PER_NODE + 2 * key.length;
+        }
         node = next;
       }
       node.declaration = declaration;
+      bytes += BYTES_PER_NODE + 2 * declaration.header.length;
     }
+    this.bytes = bytes;
   }
 
   get isEmpty(): boolean {
