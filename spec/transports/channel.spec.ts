@@ -12,6 +12,7 @@ import { systemClock } from '../../src/domain/time/clock.ts';
 import { EDGE_BYTES } from '../../src/programs/line-decoder.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../../src/transports/channel.ts';
 import { idsAtEdges } from '../../src/transports/stdio/message-edges.ts';
+import { collectGarbage } from '../helpers/garbage.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('channel');
@@ -100,6 +101,23 @@ test('gives notifications of a subscription, and its end, to the exchange that o
   for (const requestId of [String(first.id), call.id])
     assert.ok(channel.takes(notification('notifications/cancelled', { requestId })));
   assert.equal([one.seen[2], about.seen.length], ['BACKEND_UNAVAILABLE unknown suspicious', 1]);
+});
+
+test('keeps nothing of a question besides its id until it is answered', () => {
+  const channel = make();
+  const answers: unknown[] = [];
+  const next = (event: ExchangeEvent) => event.kind === 'request' && answers.push(event.answer);
+  channel.call({ method: 'tools/call' }, { ...caller(), next });
+  collectGarbage();
+  const before = process.memoryUsage().heapUsed;
+  for (let at = 0; at < 32; at += 1) {
+    const params = { text: Buffer.alloc(1_000_000, 'x').toString('latin1') };
+    channel.receive({ kind: 'request', id: `question ${at}`, method: 'roots/list', params });
+  }
+  collectGarbage();
+  const kept = process.memoryUsage().heapUsed - before;
+  assert.is(answers.length, 32);
+  assert.ok(kept < 8_000_000, `${kept} bytes`);
 });
 
 test('failAll fails pending exchanges, except those without an error and those that start meanwhile', () => {

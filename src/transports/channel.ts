@@ -301,9 +301,8 @@ export abstract class Channel implements Conversation, HandshakeChannel {
     }
     const outcome = gatewayAnswerTo(message.method, this.#profile);
     // The reply is sent even if the exchange has ended meanwhile: the request may not belong to it.
-    const question = serverRequest(message, (answer) =>
-      this.reply({ jsonrpc: '2.0', id: idValue(message.id), ...answer }),
-    );
+    const id = idValue(message.id);
+    const question = serverRequest(message, (answer) => this.reply({ jsonrpc: '2.0', id, ...answer }));
     const exchange = outcome === 'ask' ? this.#onlyOne() : undefined;
     if (exchange !== undefined) exchange.observer.next(question);
     else if (outcome !== 'ask') question.answer(outcome);

@@ -1,11 +1,13 @@
 // An attempt for a call of another node: what it reports of its use of capacity is what its instance counts, whenever the client
 // answers the questions of the backend.
 
+import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { hostedAttempt } from '../../../src/actors/calls/hosted-attempt.ts';
 import type { ServerRequest } from '../../../src/domain/mcp/client.ts';
 import { Harness, silent } from '../../helpers/backends/harness.ts';
 import { toolCall } from '../../helpers/backends/profiles.ts';
+import { collectGarbage } from '../../helpers/garbage.ts';
 import { suite } from '../../helpers/suite.ts';
 import { simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
 
@@ -54,6 +56,21 @@ test('several questions at a time', async () => {
   assert.equal(counts(), [1, 1]);
   exchange.result();
   assert.equal(counts(), [0, 0]);
+});
+
+test('a question keeps no memory besides its way back', async () => {
+  const answers: ServerRequest['answer'][] = [];
+  const { exchange } = await begin(({ answer }) => answers.push(answer));
+  collectGarbage();
+  const before = process.memoryUsage().heapUsed;
+  for (let at = 0; at < 32; at += 1)
+    exchange.ask('elicitation/create', { message: Buffer.alloc(1_000_000, 'x').toString('latin1') });
+  await turn();
+  collectGarbage();
+  const kept = process.memoryUsage().heapUsed - before;
+  assert.is(answers.length, 32);
+  assert.ok(kept < 8_000_000, `${kept} bytes`);
+  exchange.result();
 });
 
 test('a call that ends while it is asked, or while its client is waited for', async () => {

@@ -209,10 +209,11 @@ export class Attempt implements Observer<ExchangeEvent> {
       return;
     }
     this.#openQuestions += 1;
+    const { answer } = request; // without the params, which may be large, and are not counted while the client decides
     const passed = serverRequest(request, (reply) => {
       this.#openQuestions -= 1;
       if (this.#openQuestions === 0) this.#endAwaitingClient();
-      request.answer(reply);
+      answer(reply);
     });
     this.#pass(passed);
     if (this.isAwaitingClient) this.#group.queue.advance(this.ref);

@@ -162,9 +162,10 @@ export class HttpConversation implements Conversation, HttpExchangeHost, EventSt
   }
 
   receiveRequest(message: RequestMessage, exchange?: HttpExchange): void {
+    const { id } = message;
     const question = serverRequest(message, (answer) => {
       if (exchange?.isOver !== true && this.ending === undefined)
-        this.session.answer(message.id, answer, this.ownerId);
+        this.session.answer(id, answer, this.ownerId);
     });
     const outcome = gatewayAnswerTo(message.method, this.#profile);
     if (outcome !== 'ask') question.answer(outcome);

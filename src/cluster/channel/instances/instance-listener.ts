@@ -194,8 +194,8 @@ export class InstanceListener implements ServedInstances {
 class OpenConversation {
   readonly template: string;
   readonly hosted: HostedConversation;
-  /** Questions to the client that have no answer yet, by number. */
-  readonly #questions = new Map<number, ServerRequest>();
+  /** The ways back of questions to the client that have no answer yet, by number. */
+  readonly #questions = new Map<number, ServerRequest['answer']>();
   #lastQuestion = 0;
 
   constructor(template: string, hosted: HostedConversation) {
@@ -244,9 +244,9 @@ class OpenConversation {
 
   /** The answer of a client to the question with this number. */
   reply(question: number, reply: Parameters<ServerRequest['answer']>[0]): void {
-    const asked = this.#questions.get(question);
+    const answer = this.#questions.get(question);
     this.#questions.delete(question);
-    asked?.answer(reply);
+    answer?.(reply);
   }
 
   /** The number of the question; undefined for one that is refused, because too many are open. */
@@ -257,7 +257,7 @@ class OpenConversation {
     }
     this.#lastQuestion += 1;
     const number = this.#lastQuestion;
-    this.#questions.set(number, question);
+    this.#questions.set(number, question.answer);
     const { method, params } = question;
     write(answer, { kind: 'question', question: number, method, params });
     return number;
