@@ -44,7 +44,7 @@ import { CHANGES } from '../../src/http/routing/bounded-work.ts';
 import { PLACES } from '../../src/net/outside/outside-places.ts';
 import { STDERR_LINE_CHARACTERS, STDERR_LINES } from '../../src/programs/line-tail.ts';
 import { STDIN_END_MS, TERMINATE_MS } from '../../src/programs/process-group.ts';
-import { COMPILED_BYTES } from '../../src/protocol/aggregate/views/view-directory.ts';
+import { COMPILED_BYTES } from '../../src/protocol/aggregate/views/compiled-lists.ts';
 import { MAX_PROFILE_UNITS, MAX_PROFILE_VALUES } from '../../src/protocol/client-bounds.ts';
 import {
   MAX_OWN_TASKS,

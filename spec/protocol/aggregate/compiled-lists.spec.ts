@@ -1,12 +1,13 @@
 // The memory of the lists that views compile: those that were listed last keep theirs, the others compile them again.
 
-import { of } from 'rxjs';
+import { defer, of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { NO_NAMES } from '../../../src/domain/views/view.ts';
 import { allTemplates } from '../../../src/protocol/aggregate/all-templates.ts';
+import { CompiledLists } from '../../../src/protocol/aggregate/views/compiled-lists.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/views/compiled-view.ts';
-import { compiledLists, ViewDirectory } from '../../../src/protocol/aggregate/views/view-directory.ts';
+import { ViewDirectory } from '../../../src/protocol/aggregate/views/view-directory.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, aggregateLists, answered, CLIENT, ListingBackends } from '../listing-backends.ts';
 
@@ -21,8 +22,13 @@ const TOOLS = Array.from({ length: 10 }, (_, index) => ({
 function setUp() {
   const backends = new ListingBackends({ tools: TOOLS });
   backends.instead = of(answered({ tools: TOOLS })); // the same answer each time, as from a cache
+  const isKept = (view: ViewDirectory) => view.knownTarget('tool-1', ADA) !== undefined;
+  return { views: viewsOver(backends), isKept };
+}
+
+function viewsOver(backends: ListingBackends): ViewDirectory[] {
   const lists = aggregateLists({ backendsOf: () => backends });
-  const ofAllViews = compiledLists(25 * 1_280);
+  const ofAllViews = new CompiledLists(30 * 1_280);
   const viewOf = (id: string) => {
     const compiled = new CompiledView({ id, from: [{ template: 't', tools: ['*'] }] });
     return new ViewDirectory({
@@ -30,8 +36,7 @@ function setUp() {
       ...{ view: () => compiled, nameTargets: () => NO_NAMES, keepTargets: () => {}, version: () => 0 },
     });
   };
-  const isKept = (view: ViewDirectory) => view.knownTarget('tool-1', ADA) !== undefined;
-  return { views: ['a', 'b', 'c'].map(viewOf), isKept };
+  return ['a', 'b', 'c'].map(viewOf);
 }
 
 test('the view that was listed first makes room', async () => {
@@ -56,6 +61,20 @@ test('a deleted view takes no room', async () => {
   b?.close();
   await c?.listing('tools', CLIENT);
   assert.is(a && isKept(a), true);
+});
+
+test('lists of one view that take much memory make room for each other', async () => {
+  const backends = new ListingBackends({});
+  let times = 0;
+  backends.instead = defer(() => {
+    times += 1;
+    return of(answered({ tools: [{ ...TOOLS[1], description: `${times} ${'x'.repeat(10_000)}` }] }));
+  });
+  const [view] = viewsOver(backends);
+  const owners = ['user:a', 'user:b', 'user:c'].map((id) => ({ id }));
+  for (const owner of owners) await view?.listing('tools', { ...CLIENT, owner });
+  const kept = owners.map((owner) => view?.knownTarget('tool-1', owner) !== undefined);
+  assert.equal(kept, [false, false, true]);
 });
 
 test('a list belongs to its template, also when another one has an equal list', async () => {

@@ -28,8 +28,8 @@ import {
 import { checkedView } from '../../domain/views/view-schema.ts';
 import type { AggregateBackends } from '../../protocol/aggregate/aggregate-backends.ts';
 import { withAggregateInstance } from '../../protocol/aggregate/aggregate-names.ts';
+import { CompiledLists } from '../../protocol/aggregate/views/compiled-lists.ts';
 import { CompiledView } from '../../protocol/aggregate/views/compiled-view.ts';
-import { compiledLists } from '../../protocol/aggregate/views/view-directory.ts';
 import type { ViewCondition } from '../../registry/kinds/view-registry.ts';
 import type { ToolApprovals } from '../../registry/pinned/tool-approvals.ts';
 import type { ServedViews, ViewPreview, ViewRecord, ViewTool } from '../gateway-types.ts';
@@ -60,7 +60,7 @@ export class Views implements ServedViews {
   readonly #deps: ViewsDeps;
   readonly #served = new Map<string, ServedView>();
   readonly #subscriptions = new Subscription();
-  readonly #compiledLists = compiledLists();
+  readonly #compiledLists = new CompiledLists();
   /** The views that are being stored here, one of them perhaps twice: their first lists are read then. */
   readonly #settling = new Set<Pick<ViewDefinition, 'id'>>();
 

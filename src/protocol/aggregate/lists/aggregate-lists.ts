@@ -35,6 +35,8 @@ const MAX_REMEMBERED_BYTES = 64 * 1024 * 1024;
 export interface GatheredList {
   readonly template: string;
   readonly items: readonly JsonObject[];
+  /** Memory of the items: see memoryOf. Default: 0. */
+  readonly bytes?: number;
   /** The reason why the items are missing, as a sentence for clients. */
   readonly missing?: string | undefined;
   /** Time since the items were read, if they could not be read now. */
@@ -130,7 +132,7 @@ export class AggregateLists {
       if (found === NOTHING) return [];
       total += found.bytes;
       if (total > MAX_AGGREGATE_BYTES)
-        return [{ template, items: [], missing: 'All lists together are too large.' }];
+        return [{ template, ...NOTHING, missing: 'All lists together are too large.' }];
       return [{ template, ...found }];
     });
     const { tools } = client.owner;

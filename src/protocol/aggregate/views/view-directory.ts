@@ -16,6 +16,7 @@ import { type AggregateLists, type GatheredList, isSameInput } from '../lists/ag
 import { type Directory, type Listing, listingOf, type OwnTarget } from '../lists/directory.ts';
 import { shownItem } from '../lists/shown-item.ts';
 import { ResourceTargets } from '../uris/resource-targets.ts';
+import { CompiledLists } from './compiled-lists.ts';
 import type { ChosenItem, CompiledView } from './compiled-view.ts';
 import { type GivenNames, givenNames, isLikePrefixed, ownPrefixedName } from './view-names.ts';
 import type { Survey, Waiting } from './view-problems.ts';
@@ -23,12 +24,6 @@ import type { Survey, Waiting } from './view-problems.ts';
 /** The most callers whose last list is remembered, and the most different lists that are remembered. */
 const MAX_CALLERS = 1_000;
 const MAX_COMPILED = 32;
-/**
- * Memory of the lists that all views of a gateway have compiled, and of one item. Measured: 1.2 kB with its names.
- * Source: ADR 232.
- */
-export const COMPILED_BYTES = 128 * 1024 * 1024;
-const ITEM_BYTES = 1_280;
 
 export interface ViewDirectoryOptions {
   readonly lists: AggregateLists;
@@ -48,7 +43,7 @@ export interface ViewDirectoryOptions {
   /** A number that differs after each change of the view, of a list of its templates, or of the approved items. */
   readonly version: () => number;
   /** Shared by the views of a gateway. Default: one of its own. */
-  readonly compiledLists?: LruMap<CompiledLists> | undefined;
+  readonly compiledLists?: CompiledLists | undefined;
   /** The tools that wait for approval, which are noted. Default: none does. */
   readonly waiting?:
     | ((chosen: readonly ChosenItem[]) => Promise<ReadonlyMap<ChosenItem, Waiting>>)
@@ -57,7 +52,7 @@ export interface ViewDirectoryOptions {
 
 /** A list of the view that was compiled from lists of its templates. */
 interface Compiled {
-  readonly inputs: readonly Pick<GatheredList, 'template' | 'items'>[];
+  readonly inputs: readonly Pick<GatheredList, 'template' | 'items' | 'bytes'>[];
   readonly list: ListField;
   readonly isLegacy: boolean;
   readonly view: CompiledView;
@@ -82,18 +77,6 @@ interface Compiled {
 /** The inputs that a compiled list was made from. */
 type Compilable = Pick<Compiled, 'inputs' | 'list' | 'isLegacy' | 'view' | 'version' | 'uris'>;
 
-/** The lists that one view has compiled. */
-interface CompiledLists {
-  readonly items: number;
-  readonly forget: () => void;
-}
-
-/** The lists of all views: those of the views that were listed last, within `mostBytes`. The others compile them again. */
-export function compiledLists(mostBytes = COMPILED_BYTES): LruMap<CompiledLists> {
-  const bytesOf = ({ items }: CompiledLists) => Math.min(mostBytes, 1 + items * ITEM_BYTES);
-  return new LruMap(mostBytes, ({ forget }) => forget(), bytesOf);
-}
-
 /**
  * The directory of a view, until `close`. It compiles the lists of its templates when they, or the view, change;
  * a call of a known name is one look-up.
@@ -101,7 +84,7 @@ export function compiledLists(mostBytes = COMPILED_BYTES): LruMap<CompiledLists>
 export class ViewDirectory implements Directory {
   /** The key of its lists among those of all views. */
   readonly #id = randomUUID();
-  readonly #ofAllViews: LruMap<CompiledLists>;
+  readonly #ofAllViews: CompiledLists;
   readonly #options: ViewDirectoryOptions;
   readonly #compiled: Compiled[] = [];
   /** The items that the lists show to callers with rights to some tools. */
@@ -117,7 +100,7 @@ export class ViewDirectory implements Directory {
 
   constructor(options: ViewDirectoryOptions) {
     this.#options = options;
-    this.#ofAllViews = options.compiledLists ?? compiledLists();
+    this.#ofAllViews = options.compiledLists ?? new CompiledLists();
   }
 
   close(): void {
@@ -131,9 +114,16 @@ export class ViewDirectory implements Directory {
     this.#options.view().forget();
   };
 
+  /** Counts the lists, and forgets those for which there is no room. */
   #used(): void {
-    const items = this.#compiled.reduce((sum, { chosen }) => sum + chosen.length, 0);
-    this.#ofAllViews.set(this.#id, { items, forget: this.#forget });
+    const { tools, prompts } = this.#ofCaller;
+    const all = new Set([...this.#compiled, ...tools.values(), ...prompts.values()]);
+    for (const beyond of this.#ofAllViews.use(this.#id, all, this.#forget)) {
+      const index = this.#compiled.indexOf(beyond);
+      if (index >= 0) this.#compiled.splice(index, 1);
+      for (const last of [tools, prompts])
+        for (const [owner, compiled] of [...last.entries()]) if (compiled === beyond) last.delete(owner);
+    }
   }
 
   /** Owners of resources, learnt again when the view changes. */
