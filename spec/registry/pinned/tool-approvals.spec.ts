@@ -46,6 +46,21 @@ test('10,000 tools of a pinned template are noted and approved in several turns'
   assert.equal(approvals.withheldFrom('t'), []);
 });
 
+test('definitions that wait are kept as long as their memory has room', async () => {
+  const { approvals } = setUp();
+  approvals.setPinned('t', true);
+  await approvals.read([], []);
+  const trust = approvals.trustOf('t');
+  const ofManyValues = Array.from({ length: 10 }, (_, n) => ({
+    name: `tool-${n}`,
+    inputSchema: { type: 'object', examples: Array.from({ length: 90_000 }, () => ({})) },
+  }));
+  const digests = await trust?.digestsOf(ofManyValues);
+  assert.ok(trust !== undefined && digests !== undefined);
+  await trust.listed(digests, 'some');
+  assert.is(approvals.waitingDefinitions('t').length, 8);
+});
+
 test('so are those of a pinned view', async () => {
   const { approvals } = setUp();
   const view = { id: 'v', title: 'V', from: [{ template: 't' }], approve: 'pinned' } as const;

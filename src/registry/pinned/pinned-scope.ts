@@ -3,6 +3,7 @@
 import { hash } from 'node:crypto';
 import type { GatewayEvent } from '../../domain/events/events.ts';
 import { canonicalText, type JsonObject } from '../../domain/json/json.ts';
+import { jsonMemory } from '../../domain/memory/held-bytes.ts';
 import { eachInGroups } from '../../domain/time/task-groups.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import {
@@ -17,8 +18,8 @@ import {
 import type { Waiting } from '../../protocol/aggregate/views/view-problems.ts';
 import type { WithheldTool } from '../../transports/open-options.ts';
 
-/** UTF-16 units of the definitions of one scope that wait for approval. Those beyond are withheld, and can be approved later. */
-const MAX_WAITING_UNITS = 16 * 1024 * 1024;
+/** Memory of the definitions of one scope that wait for approval. Those beyond are withheld, and can be approved later. */
+const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
 export interface ToolState {
   /** The template's own name for the tool; in a view after the id of the template and `/`. */
@@ -42,8 +43,8 @@ export interface ListedTool {
 
 interface WaitingDefinition {
   readonly definition: JsonObject;
-  /** UTF-16 units of its text. */
-  readonly units: number;
+  /** Its memory: see jsonMemory. */
+  readonly bytes: number;
 }
 
 export interface PinnedScopeDeps extends Timing {
@@ -66,7 +67,7 @@ export class PinnedScope {
   #approved: Map<string, readonly string[]> | undefined;
   /** The waiting definitions by tool and digest, the newest last. */
   readonly #waiting = new Map<string, Map<string, WaitingDefinition>>();
-  #units = 0;
+  #bytes = 0;
   /** True while more tools are about to be listed. */
   #isGathering = false;
 
@@ -214,9 +215,10 @@ export class PinnedScope {
     const definitions = this.#waiting.get(tool) ?? new Map<string, WaitingDefinition>();
     if (this.#approved?.get(tool)?.includes(digest) === true || definitions.has(digest)) return false;
     const text = JSON.stringify(definition);
-    if (this.#units + text.length > MAX_WAITING_UNITS || definitions.size >= MAX_DIGESTS) return false;
-    this.#units += text.length;
-    definitions.set(digest, { definition: JSON.parse(text), units: text.length });
+    const bytes = jsonMemory(definition, text.length);
+    if (this.#bytes + bytes > MAX_WAITING_BYTES || definitions.size >= MAX_DIGESTS) return false;
+    this.#bytes += bytes;
+    definitions.set(digest, { definition: JSON.parse(text), bytes });
     this.#waiting.set(tool, definitions);
     return true;
   }
@@ -224,7 +226,7 @@ export class PinnedScope {
   #drop(tool: string, digests: readonly string[]): void {
     const definitions = this.#waiting.get(tool);
     for (const digest of digests) {
-      this.#units -= definitions?.get(digest)?.units ?? 0;
+      this.#bytes -= definitions?.get(digest)?.bytes ?? 0;
       definitions?.delete(digest);
     }
     if (definitions?.size === 0) this.#waiting.delete(tool);
