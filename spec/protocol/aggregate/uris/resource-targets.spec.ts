@@ -2,7 +2,9 @@
 // aggregate-backends.spec.ts and view-updates.spec.ts.
 
 import * as assert from 'uvu/assert';
+import { LearnedUris } from '../../../../src/protocol/aggregate/uris/learned-uris.ts';
 import { ResourceTargets } from '../../../../src/protocol/aggregate/uris/resource-targets.ts';
+import { collectGarbage } from '../../../helpers/garbage.ts';
 import { suite } from '../../../helpers/suite.ts';
 import { passTurns, schedulerWith, untimedScheduler } from '../../../helpers/time/turns.ts';
 import { CLIENT } from '../../listing-backends.ts';
@@ -163,6 +165,19 @@ test('long URIs are remembered as long as they take little memory', async () => 
   assert.equal([await ownerOf(`f:0${long}`), await ownerOf(`f:1999${long}`)], [undefined, 'a']);
   await learn(0, 45_000, '');
   assert.equal([await ownerOf('f:0'), await ownerOf('f:44999')], ['a', 'a']);
+});
+
+test('URI templates with very many expressions take little memory', async () => {
+  const uriTemplates = Array.from({ length: 250 }, (_, at) => `${at}:${'{a}x'.repeat(500)}`);
+  const items = uriTemplates.map((uriTemplate) => ({ uriTemplate }));
+  const learned = new LearnedUris({ scheduler: untimedScheduler() });
+  collectGarbage();
+  const before = process.memoryUsage().heapUsed;
+  await learned.learn('resourceTemplates', [{ template: 't', items }], true);
+  collectGarbage();
+  const kept = process.memoryUsage().heapUsed - before;
+  assert.ok(kept < 2_000_000, `${kept} bytes`);
+  assert.equal(learned.patternsOf('t', 'x'), []);
 });
 
 test.run();

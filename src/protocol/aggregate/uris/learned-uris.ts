@@ -21,6 +21,8 @@ const COUNTED_CHARACTERS = 256;
 /** URI templates remembered of one template: each is tried for a resource that no template lists. */
 const MAX_PATTERNS = 250;
 const MAX_PATTERN_CHARACTERS = 2_048;
+/** Of each: what is kept of a text between two expressions takes a hundred times as much memory as the shortest one. */
+const MAX_EXPRESSIONS = 32;
 
 export interface LearnedUrisDeps {
   /** False for a tool that is not served. Default: all are. */
@@ -168,8 +170,7 @@ export class LearnedUris {
   }
 
   #learnPatterns({ template, uris }: FoundUris): void {
-    const patterns = uris.filter(({ length }) => length <= MAX_PATTERN_CHARACTERS).slice(-MAX_PATTERNS);
-    this.#patterns.set(template, patterns.map(patternOf));
+    this.#patterns.set(template, uris.filter(isRemembered).slice(-MAX_PATTERNS).map(patternOf));
   }
 }
 
@@ -215,6 +216,11 @@ interface UriPattern {
   readonly between: readonly SearchedText[];
   /** Undefined when it has no expression. */
   readonly last: string | undefined;
+}
+
+function isRemembered(uriTemplate: string): boolean {
+  if (uriTemplate.length > MAX_PATTERN_CHARACTERS) return false;
+  return uriTemplate.split('{', MAX_EXPRESSIONS + 2).length <= MAX_EXPRESSIONS + 1;
 }
 
 function patternOf(uriTemplate: string): UriPattern {
