@@ -50,6 +50,14 @@ test('does not send a log level or subscription again that its backend refused',
   assert.equal(harness.conversations('a')[1]?.asked, ['tools/call']);
 });
 
+test('remembers no log level that there is not, though its backend agreed', async () => {
+  await harness.add('a', { handshake: FULL, fields: HTTP, script: answers({}) });
+  const session = await harness.openSession();
+  const level = 'debug'.repeat(1_000);
+  assert.equal(await resultOf(ask(session, { method: 'logging/setLevel', params: { level } })), {});
+  assert.is(session.value.logLevel, undefined);
+});
+
 test('fails a log level when no dedicated process can be opened, and stays bound', async () => {
   await harness.add('a', { handshake: FULL });
   const session = await harness.openSession();

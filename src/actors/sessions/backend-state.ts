@@ -77,9 +77,10 @@ export class BackendState {
       return refusal(`${method === SET_LEVEL ? 'level' : 'uri'} must be a string.`);
     if (method === SUBSCRIBE) return this.#subscribe(request, value, binding);
     if (method === UNSUBSCRIBE) return this.#unsubscribe(request, value, binding);
-    const set = (): void => this.#session.send({ type: 'levelSet', level: value });
+    const isKnown = isLogLevel(value); // another one may have any length, and is not kept
+    const set = (): void => void (isKnown && this.#session.send({ type: 'levelSet', level: value }));
     if (hasOwnState(binding) || !offersLog(binding)) return forwarded(request, binding, set);
-    return isLogLevel(value) ? answered(set) : refusal('Unknown log level.');
+    return isKnown ? answered(set) : refusal('Unknown log level.');
   }
 
   /**
