@@ -6,6 +6,7 @@ import { STATELESS_IDLE_MS } from '../../src/actors/calls/stateless/stateless-co
 import { QUEUE_WAIT_MS } from '../../src/actors/fleet/wait-queue.ts';
 import { MAX_QUEUED_PER_INSTANCE } from '../../src/actors/instances/call-counter.ts';
 import { EXTENSION_IDLE_MS } from '../../src/actors/instances/dedicated-conversation.ts';
+import { MAX_SUBSCRIBED_UNITS } from '../../src/actors/sessions/backend-state.ts';
 import {
   MAX_RESOURCES,
   MAX_SUBSCRIBE_REQUESTS,
@@ -350,7 +351,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       '`503`',
     ],
     ['A message of HTTP+SSE for a session that has no stream after a restart', seconds(RESUME_MS), '`404`'],
-    ['Subscriptions (URIs) of one client', count(LIMITS.subscriptionsPerClient), 'an error'],
+    [
+      'Subscriptions (URIs) of one client; characters of those of a session',
+      `${count(LIMITS.subscriptionsPerClient)}; ${count(MAX_SUBSCRIBED_UNITS)}`,
+      'an error',
+    ],
     [
       'Subscribed resources of one conversation',
       `${count(MAX_RESOURCES)}; per caller ${share} with a legacy server, else an equal part`,

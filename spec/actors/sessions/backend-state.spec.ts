@@ -58,6 +58,16 @@ test('remembers no log level that there is not, though its backend agreed', asyn
   assert.is(session.value.logLevel, undefined);
 });
 
+test('refuses a subscription when all URIs of its client together are too long', async () => {
+  await harness.add('a', { handshake: FULL_MODERN });
+  const session = await harness.openSession();
+  const uriOf = (at: number) => `x:${at}${'x'.repeat(8_000)}`;
+  for (let at = 0; at < 32; at += 1) assert.equal(await resultOf(ask(session, subscribe(uriOf(at)))), {});
+  assert.is(await resultOf(ask(session, subscribe(uriOf(32)))), -32602);
+  assert.equal(await resultOf(ask(session, subscribe(uriOf(0)))), {});
+  assert.is(session.value.uris.length, 32);
+});
+
 test('fails a log level when no dedicated process can be opened, and stays bound', async () => {
   await harness.add('a', { handshake: FULL });
   const session = await harness.openSession();

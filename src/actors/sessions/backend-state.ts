@@ -45,6 +45,9 @@ export function asksForLog({ method }: ExchangeRequest, binding: Binding): boole
   );
 }
 
+/** UTF-16 units of the URIs to which the client of one session has subscribed, and which the session keeps. */
+export const MAX_SUBSCRIBED_UNITS = 256 * 1024;
+
 /**
  * The log level and the subscriptions of one session. Each legacy backend that the session is bound to has to
  * remember them.
@@ -116,9 +119,12 @@ export class BackendState {
   }
 
   #subscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan | Observable<FinalEvent> {
-    if (!this.uris.has(uri) && this.uris.size >= LIMITS.subscriptionsPerClient) {
+    const isNew = !this.uris.has(uri);
+    if (isNew && this.uris.size >= LIMITS.subscriptionsPerClient)
       return refusal(`This client has too many subscriptions (${LIMITS.subscriptionsPerClient}).`);
-    }
+    const units = [...this.uris].reduce((sum, { length }) => sum + length, uri.length);
+    if (isNew && units > MAX_SUBSCRIBED_UNITS)
+      return refusal('The URIs to which this client has subscribed are too long together.');
     const add = () => this.#add(uri, binding, undefined);
     if (hasOwnState(binding)) return this.#forwardedFor(uri, request, binding, add);
     if (binding.handshake.era !== 'legacy') return answered(add);
