@@ -3,8 +3,10 @@
 
 import type { Logger } from 'pino';
 import type { LazyAuthorizationServer } from '../authorization-server/lazy-authorization-server.ts';
+import { ANONYMOUS } from '../domain/accounts/principal.ts';
 import { PerList } from '../domain/memory/per-list.ts';
 import { shareOf, UserShares } from '../domain/memory/user-shares.ts';
+import { sharedAnswer } from '../domain/time/shared-answer.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { MAX_RUNS } from '../gateway/sync.ts';
 import { LoadHistory } from '../metrics/load-history.ts';
@@ -12,6 +14,7 @@ import { Samples } from '../metrics/samples.ts';
 import { OtherMembers } from './all-nodes/other-members.ts';
 import { PeerEvents } from './all-nodes/peer-events.ts';
 import { PeerLoads } from './all-nodes/peer-loads.ts';
+import { statisticsOf } from './all-nodes/statistics.ts';
 import { documentsOf } from './docs/api-pages.ts';
 import { consoleReply } from './docs/console.ts';
 import { ROUTES } from './routes/index.ts';
@@ -42,6 +45,7 @@ export function composeServices(
   const { clock, requestBytes, scheduler, backendAccounts, readiness } = gateway.internals;
   const { definitions, storedDefinitions, approvals, promisedAnswers, traffic } = gateway.internals;
   const otherMembers = new OtherMembers({ peers, nodes, clock, scheduler });
+  const statistics = { gateway, traffic, otherMembers, scheduler };
   const events = new RecentEvents(gateway.events$, clock);
   const loads = new PeerLoads({ others: () => otherMembers.list(), clock });
   return {
@@ -74,6 +78,7 @@ export function composeServices(
     signIn: options.signIn,
     authorizationServer,
     otherMembers,
+    openStatistics: sharedAnswer(() => statisticsOf(ANONYMOUS, statistics), clock.now),
     events,
     peerEvents: peers && new PeerEvents({ otherMembers, peers, events, loads, clock }),
     consoleReply: consoleReply(options.consoleFolder),

@@ -18,6 +18,7 @@ import type { OtherMembers } from './all-nodes/other-members.ts';
 import type { PeerEvents } from './all-nodes/peer-events.ts';
 import type { documentsOf } from './docs/api-pages.ts';
 import type { consoleReply } from './docs/console.ts';
+import type { StatisticsRecord } from './records/statistics-record.ts';
 import type { RecentEvents } from './sse/recent-events.ts';
 
 /** The services of the handlers. */
@@ -54,6 +55,8 @@ export interface Services
   readonly registry?: { readonly isPublic?: boolean; readonly publicUrl?: string | undefined } | undefined;
   /** CIDR ranges that no backend may have. Default: DENIED_NETWORKS. */
   readonly deniedNetworks?: readonly string[] | undefined;
+  /** What anybody may know of the statistics of the deployment, made once a second at most. */
+  readonly openStatistics: () => Promise<StatisticsRecord>;
   readonly events: RecentEvents;
   /** The events of other nodes. Undefined without them, and for a request of another node, which gets those of this node alone. */
   readonly peerEvents?: PeerEvents | undefined;

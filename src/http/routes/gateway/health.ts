@@ -1,18 +1,18 @@
 // Health of the gateway: with its instances at `/gateway/health`, without them at `/health`.
 
 import Type, { type Static } from 'typebox';
-import { ANONYMOUS } from '../../../domain/accounts/principal.ts';
 import { databaseUnavailable } from '../../../domain/errors/gateway-errors.ts';
 import { countHealth, type InstanceState } from '../../../domain/instances/instance.ts';
 import { whenKnown } from '../../../domain/time/when-known.ts';
 import { API_VERSION, VERSION } from '../../../domain/version.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
 import { MissingNodes, partialField } from '../../all-nodes/other-members.ts';
-import { type StatisticsServices, statisticsOf } from '../../all-nodes/statistics.ts';
+import type { StatisticsServices } from '../../all-nodes/statistics.ts';
 import { integer, named, Time, text } from '../../records/schemas.ts';
 import { errorReply } from '../../replies/error-reply.ts';
 import { json } from '../../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../../routing/route.ts';
+import type { Services } from '../../services.ts';
 
 const InstanceCounts = Type.Object({
   total: Type.Integer(),
@@ -78,9 +78,13 @@ interface Counts {
 }
 
 /** The counts of all nodes. Other nodes are asked as this node, not as the caller, since the answer has only numbers. */
-function countsOf(services: StatisticsServices): Counts | Promise<Counts> {
-  if (services.otherMembers.isAlone) return ownCounts(services.gateway);
-  return whenKnown(statisticsOf(ANONYMOUS, services), (statistics) => {
+function countsOf({
+  gateway,
+  otherMembers,
+  openStatistics,
+}: Pick<Services, 'gateway' | 'otherMembers' | 'openStatistics'>): Counts | Promise<Counts> {
+  if (otherMembers.isAlone) return ownCounts(gateway);
+  return whenKnown(openStatistics(), (statistics) => {
     const counted = Object.values(statistics.instances);
     const { total, healthy } = countHealth(counted);
     const isHealthy = (state: InstanceState) => state === 'healthy';
