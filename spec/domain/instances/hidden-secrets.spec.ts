@@ -1,4 +1,4 @@
-// The secrets of an instance in texts of its server, which its server chooses, as whoever has registered it has chosen the secrets.
+// The secrets of an instance in texts of its server. The server chooses the texts, and the caller that registered it the secrets.
 // Errors of programs and of HTTP servers at each door are in gateway/mcp/program-secrets.spec.ts and refusals.spec.ts.
 
 import * as assert from 'uvu/assert';

@@ -1,4 +1,4 @@
-// One answer for all who ask at the same time and shortly after.
+// One answer for calls at the same time and shortly after.
 
 import * as assert from 'uvu/assert';
 import { sharedAnswer } from '../../../src/domain/time/shared-answer.ts';
@@ -6,7 +6,7 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('shared answers');
 
-test('all who ask before the answer, and in the second after it, share one', async () => {
+test('calls before an answer, and in the second after it, share it', async () => {
   let [nowMs, asked] = [0, 0];
   const given = Promise.withResolvers<void>();
   const ask = async () => {

@@ -77,14 +77,20 @@ function setUp(owner: Owner = ADA, scheduler = untimedScheduler()) {
   return { a, b, session, ask, call, listChanges$, templates, uses };
 }
 
-test('a call waits for a part only within its timeout, and the part opens all the same', async () => {
-  const { a, session, call } = setUp();
-  const open = a.openSession.bind(a);
+/** The sessions of these backends open once it is resolved. */
+function heldOpening(backends: ReturnType<typeof setUp>['a']) {
+  const open = backends.openSession.bind(backends);
   const opening = Promise.withResolvers<void>();
-  a.openSession = async (...options) => {
+  backends.openSession = async (...options) => {
     await opening.promise;
     return open(...options);
   };
+  return opening;
+}
+
+test('a call waits for a part only within its timeout, and the part opens all the same', async () => {
+  const { a, session, call } = setUp();
+  const opening = heldOpening(a);
   const first = call('a__x').catch(codeOf);
   await settled();
   mock.timers.tick(3_000);
@@ -109,12 +115,7 @@ test('a part that opens after the end of its session ends at once', async () => 
 
 test('a call that waits for a part ends with its session, in the same turn: no stream would have a later answer', async () => {
   const { a, session, call } = setUp();
-  const open = a.openSession.bind(a);
-  const opening = Promise.withResolvers<void>();
-  a.openSession = async (...options) => {
-    await opening.promise;
-    return open(...options);
-  };
+  const opening = heldOpening(a);
   let lost: unknown;
   const ended = call('a__x').catch((thrown) => {
     lost = codeOf(thrown);

@@ -3,7 +3,6 @@
 import Type, { type Static } from 'typebox';
 import { databaseUnavailable } from '../../../domain/errors/gateway-errors.ts';
 import { countHealth, type InstanceState } from '../../../domain/instances/instance.ts';
-import { whenKnown } from '../../../domain/time/when-known.ts';
 import { API_VERSION, VERSION } from '../../../domain/version.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
 import { MissingNodes, partialField } from '../../all-nodes/other-members.ts';
@@ -84,7 +83,7 @@ function countsOf({
   openStatistics,
 }: Pick<Services, 'gateway' | 'otherMembers' | 'openStatistics'>): Counts | Promise<Counts> {
   if (otherMembers.isAlone) return ownCounts(gateway);
-  return whenKnown(openStatistics(), (statistics) => {
+  return openStatistics().then((statistics) => {
     const counted = Object.values(statistics.instances);
     const { total, healthy } = countHealth(counted);
     const isHealthy = (state: InstanceState) => state === 'healthy';
